@@ -31,7 +31,7 @@ func AgentsToQuery(obs *Observation) []*corev1.Pod {
 	)
 	for _, s := range obs.Shards {
 		pod := s.Active
-		if receiver := s.Receiver(); receiver != nil {
+		if receiver := s.Receiver; receiver != nil {
 			query = append(query, receiver)
 		}
 		if pod == nil || pod.Status.PodIP == "" || !s.IsReady {

@@ -14,33 +14,6 @@ const (
 	HitRatioPoll = 10 * time.Second
 )
 
-// planAgentRetry queries agents again that did not answer, did not report the start yet, or receive
-// items, and all of them until the misses of the last update are measured.
-func planAgentRetry(obs *observation.Observation) Actions {
-	var waits []time.Duration
-	if len(observation.HitRatioPods(obs)) > 0 {
-		waits = append(waits, HitRatioPoll)
-	}
-	for _, s := range obs.Shards {
-		if s.Active == nil {
-			continue
-		}
-		if pod := s.Receiver(); pod != nil {
-			wait := AgentRetryMin // soon until it is ready for the items, as the operator deletes the other pod then
-			if p := obs.Receiving[pod.Name].Handover; p != nil && p.Pass > 0 {
-				wait = handoverRecheck
-			}
-			waits = append(waits, wait)
-		}
-		_, answered := obs.Agents[s.Active.Name]
-		starting := !s.StartRecorded && s.IsReady
-		if obs.Unreachable[s.Active.Name] || starting && !answered {
-			waits = append(waits, max(s.AgentRetry(obs.Now), AgentRetryMin))
-		}
-	}
-	return Actions{RequeueAfter: Soonest(waits...)}
-}
-
 // planSecrets reads the next report when it is due.
 func planSecrets(obs *observation.Observation) Actions {
 	if !observation.UsesSecrets(obs.Memcached) {
@@ -54,4 +27,31 @@ func planSecrets(obs *observation.Observation) Actions {
 		}
 	}
 	return Actions{RequeueAfter: after}
+}
+
+// planAgentRetry queries agents again that did not answer, did not report the start yet, or receive
+// items, and all of them until the misses of the last update are measured.
+func planAgentRetry(obs *observation.Observation) Actions {
+	var waits []time.Duration
+	if len(observation.HitRatioPods(obs)) > 0 {
+		waits = append(waits, HitRatioPoll)
+	}
+	for _, s := range obs.Shards {
+		if s.Active == nil {
+			continue
+		}
+		if pod := s.Receiver; pod != nil {
+			wait := AgentRetryMin // soon until it is ready for the items, as the operator deletes the other pod then
+			if p := obs.Receiving[pod.Name].Handover; p != nil && p.Pass > 0 {
+				wait = handoverRecheck
+			}
+			waits = append(waits, wait)
+		}
+		_, answered := obs.Agents[s.Active.Name]
+		starting := !s.StartRecorded && s.IsReady
+		if obs.Unreachable[s.Active.Name] || starting && !answered {
+			waits = append(waits, max(s.AgentRetry(obs.Now), AgentRetryMin))
+		}
+	}
+	return Actions{RequeueAfter: Soonest(waits...)}
 }

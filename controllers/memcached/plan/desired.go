@@ -45,7 +45,7 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 			delete(want.Annotations, annotations.Update)
 		}
 	case d.Step == rollout.StepRecordFailure:
-		want.Annotations[annotations.Failed] = shard.EncodeRecord(s.NewFailureRecord(obs.Memcached, d.Message))
+		want.Annotations[annotations.Failed] = shard.EncodeRecord(s.NewFailureRecord(d.Message))
 	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
 		// The next pod is created from the update revision. When that is wanted first, it is
 		// recorded: the record of an update in place is obsolete then.

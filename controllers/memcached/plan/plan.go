@@ -51,7 +51,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: obs.DefaultImageHold.RecheckAfter}}
 	if problem == nil && m.DeletionTimestamp == nil {
 		build := resources.NewBuilder(m, options)
-		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision, shard.RetryToken(m))
+		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
 		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Discovery = planDiscovery(obs, shards)
@@ -69,7 +69,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		}
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, problem)
-	p.Actions = merge(append(all, planAgentRetry(obs), planSecrets(obs))...)
+	p.Actions = merge(append(all, planSecrets(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory
 	p.Memory.UpToDate = p.Resources.UpToDate
 	if p.Actions.Binding != nil {

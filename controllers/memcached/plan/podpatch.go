@@ -21,8 +21,9 @@ func resize(pod *corev1.Pod, to resources.PodRevision) PodPatch {
 	return PodPatch{Pod: pod, Subresource: shard.ResizeSubresource, Body: containerPatch("resources", to.Resources)}
 }
 
-// updateInPlace changes a pod in place to a revision and records the update, in one write.
-func updateInPlace(s *shard.State, to resources.PodRevision, record shard.UpdateRecord) PodPatch {
+// updateInPlace changes a pod in place to a revision and records the update, in one write. restart is the restart
+// annotation; empty to keep it.
+func updateInPlace(s *shard.State, to resources.PodRevision, restart, record string) PodPatch {
 	podAnnotations, labels := map[string]any{}, map[string]any{}
 	for name := range s.PodRevision.Spec.PodMetadata.Annotations {
 		podAnnotations[name] = nil
@@ -36,9 +37,9 @@ func updateInPlace(s *shard.State, to resources.PodRevision, record shard.Update
 	for name, value := range to.Spec.PodMetadata.Labels {
 		labels[name] = value
 	}
-	podAnnotations[annotations.Update] = shard.EncodeRecord(record)
-	if record.Restart != "" {
-		podAnnotations[v1alpha1.AnnotationRestart] = record.Restart
+	podAnnotations[annotations.Update] = record
+	if restart != "" {
+		podAnnotations[v1alpha1.AnnotationRestart] = restart
 	}
 	body := map[string]any{}
 	if to.Image.Reference != s.PodRevision.Image.Reference {

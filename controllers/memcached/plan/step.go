@@ -46,9 +46,10 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 	case rollout.StepUpdateInPlace:
 		record := s.NewUpdateRecord(to, d.Change.Method, obs.Now)
 		if s.Target.Restart != "" {
-			record.Restart, record.Attempt = s.Target.Restart, shard.RetryToken(obs.Memcached)
+			record.Restart, record.Attempt = s.Target.Restart, s.Attempt
 		}
-		a.Patch = append(a.Patch, updateInPlace(s, to, record))
+		text := shard.EncodeRecord(record)
+		a.Patch = append(a.Patch, updateInPlace(s, to, record.Restart, text))
 	case rollout.StepDrain:
 		if !s.Draining {
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))

@@ -37,13 +37,13 @@ type Result struct {
 
 // Evaluate returns how far the check of a revision's image is on the nodes of those shards
 // whose container has to be recreated for it. Another attempt checks again.
-func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision, attempt string) Result {
+func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision) Result {
 	r := Result{Progress: rollout.Done}
 	for _, s := range shards {
 		if s.Active == nil || s.Active.Spec.NodeName == "" || s.Rollout.ToTarget.Method != rollout.Recreate || s.Rollout.Pod.Revision == update.Hash() {
 			continue
 		}
-		want := build.PreflightPod(s.Active, update, attempt)
+		want := build.PreflightPod(s.Active, update, s.Attempt)
 		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
 			var problem *shard.Problem
@@ -99,6 +99,16 @@ func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (r
 	}
 	problem := shard.PodProblem(pod)
 	switch {
+	case pod.Status.Phase == corev1.PodFailed:
+		message := cmp.Or(output, pod.Status.Message, pod.Status.Reason)
+		if message == "" && problem != nil {
+			message = problem.Message
+		}
+		progress := rollout.Underway
+		if isVerdict(pod) {
+			progress = rollout.Refused
+		}
+		return progress, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
 	case pod.Status.Phase == corev1.PodSucceeded:
 		var found agentwire.Preflight
 		if json.Unmarshal([]byte(output), &found) != nil || found.Version == "" {
@@ -112,16 +122,6 @@ func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (r
 			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + unsupported}
 		}
 		return rollout.Done, nil
-	case pod.Status.Phase == corev1.PodFailed:
-		message := cmp.Or(output, pod.Status.Message, pod.Status.Reason)
-		if message == "" && problem != nil {
-			message = problem.Message
-		}
-		progress := rollout.Underway
-		if isVerdict(pod) {
-			progress = rollout.Refused
-		}
-		return progress, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
 	case problem != nil && problem.Reason != v1alpha1.ReasonNodeLost:
 		return rollout.Refused, problem
 	default:

@@ -123,7 +123,7 @@ func finished(o resources.Object, phase corev1.PodPhase, message string) *corev1
 func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 	const good = `{"version":"1.6.38"}`
 	m, shards, update := newShards(t, "node1", "node2", "node1")
-	all := Evaluate(resources.NewBuilder(m, options), nil, shards, update, "").Create
+	all := Evaluate(resources.NewBuilder(m, options), nil, shards, update).Create
 	if len(all) != 2 {
 		t.Fatalf("%d preflight pods for two nodes", len(all))
 	}
@@ -142,7 +142,7 @@ func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, shards, update := newShards(t, "node1", "node2", "node1")
-			r := Evaluate(resources.NewBuilder(m, options), c.pods, shards, update, "")
+			r := Evaluate(resources.NewBuilder(m, options), c.pods, shards, update)
 			if r.Progress != c.want || len(r.Create) != c.create {
 				t.Errorf("%s with %d pods to create; want %s with %d", r.Progress, len(r.Create), c.want, c.create)
 			}
@@ -157,10 +157,10 @@ func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 func TestCheckThatTookTooLongDoesNotRefuseTheImage(t *testing.T) {
 	m, shards, update := newShards(t, "node1")
 	build := resources.NewBuilder(m, options)
-	pod := finished(Evaluate(build, nil, shards, update, "").Create[0], corev1.PodFailed, "memcached did not print its version within 1m0s")
+	pod := finished(Evaluate(build, nil, shards, update).Create[0], corev1.PodFailed, "memcached did not print its version within 1m0s")
 	pod.Spec.NodeName = "node1"
 	pod.Status.ContainerStatuses[0].State.Terminated.ExitCode = agentwire.ExitTimedOut
-	r := Evaluate(build, []*corev1.Pod{pod}, shards, update, "")
+	r := Evaluate(build, []*corev1.Pod{pod}, shards, update)
 	want := "the preflight check on node node1 had no result, and is repeated: memcached did not print its version within 1m0s"
 	if r.Progress != rollout.Underway || r.Problem != nil || r.Message != want {
 		t.Errorf("%+v", r)

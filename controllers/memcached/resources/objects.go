@@ -225,8 +225,8 @@ type Builder struct {
 	memcached       *v1alpha1.Memcached
 	name, namespace string
 	options         Options
-	// labels of all objects.
-	labels map[string]string
+	// labels of all objects, and those of preflight pods.
+	labels, preflightLabels map[string]string
 	// owner is how the garbage collector deletes the objects with their Memcached.
 	owner *metav1ac.OwnerReferenceApplyConfiguration
 	// templates by revision: the shards' templates differ only in labels and names.
@@ -236,7 +236,7 @@ type Builder struct {
 // NewBuilder returns the builder of a Memcached's objects.
 func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
 	return &Builder{
-		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), templates: map[string]*template{},
+		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), preflightLabels: PreflightLabels(m.Name), templates: map[string]*template{},
 		owner: metav1ac.OwnerReference().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Memcached").
 			WithName(m.Name).WithUID(m.UID).WithController(true).WithBlockOwnerDeletion(true),
 	}

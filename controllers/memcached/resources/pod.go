@@ -66,19 +66,19 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(int64((drainTimeout(b.memcached) + saveTimeout) / time.Second)).
 			WithSecurityContext(common.security).
-			WithVolumes(volumes(&revision.Spec)...).
+			WithVolumes(volumes(revision.Volume)...).
 			WithInitContainers(agentInstaller(b.options)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
 	if account := revision.Spec.PodSecurity.ServiceAccountName; account != "" {
 		spec.WithServiceAccountName(account)
 	}
+	if shard.AvoidNode != "" {
+		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
+	}
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
 		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})
-	}
-	if shard.AvoidNode != "" {
-		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
@@ -185,14 +185,14 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 
 // volumes returns the pod's volumes: memory for the items, which outlives the container and not
 // the pod; the agent's binary; and the annotations that the agent reads.
-func volumes(spec *v1alpha1.MemcachedSpec) []*corev1ac.VolumeApplyConfiguration {
+func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 	file := func(name, annotation string) *corev1ac.DownwardAPIVolumeFileApplyConfiguration {
 		return corev1ac.DownwardAPIVolumeFile().WithPath(name).WithFieldRef(corev1ac.ObjectFieldSelector().
 			WithAPIVersion("v1").WithFieldPath(fmt.Sprintf("metadata.annotations['%s']", annotation)))
 	}
 	return []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
-			WithMedium(corev1.StorageMediumMemory).WithSizeLimit(volumeSize(spec))),
+			WithMedium(corev1.StorageMediumMemory).WithSizeLimit(memory)),
 		corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 			WithSizeLimit(resource.MustParse("32Mi"))),
 		corev1ac.Volume().WithName("podinfo").WithDownwardAPI(corev1ac.DownwardAPIVolumeSource().WithItems(

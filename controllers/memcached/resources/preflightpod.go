@@ -57,7 +57,7 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	installer := agentInstaller(b.options)
 	installer.Resources.WithRequests(requests)
 	return Object{Key: Key{KindPod, name}, Apply: corev1ac.Pod(name, b.namespace).
-		WithLabels(PreflightLabels(b.name)).
+		WithLabels(b.preflightLabels).
 		WithAnnotations(map[string]string{annotations.Revision: revision.Hash()}).
 		WithOwnerReferences(b.owner).
 		WithSpec(spec.

@@ -59,6 +59,8 @@ type PodRevision struct {
 	ArgumentsText string
 	// Resources of the memcached container, with defaults.
 	Resources corev1.ResourceRequirements
+	// Volume is the size of the memory volume.
+	Volume resource.Quantity
 	// text is the spec as JSON, and hash that of the text.
 	text, hash string
 }
@@ -119,6 +121,7 @@ func (r *PodRevision) derive() {
 	r.Arguments = argumentsOf(&r.Spec)
 	r.ArgumentsText = mustMarshal(r.Arguments)
 	r.Resources = resourcesOf(&r.Spec)
+	r.Volume = volumeSize(&r.Spec)
 }
 
 // argumentsOf returns memcached's arguments for a spec. The agent adds those of the restartable

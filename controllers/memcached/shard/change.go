@@ -2,18 +2,18 @@ package shard
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -28,10 +28,7 @@ type facts struct {
 	// crossSeries is whether another release series is allowed, and byHandover whether a change that restarts
 	// memcached becomes a replacement that keeps the items.
 	crossSeries, byHandover bool
-	// resizing is what Kubernetes resizes of running pods, and resize how far it has resized this one, with its message.
-	resizing     resources.Resizing
-	resize       rollout.Progress
-	resizeReason string
+	resize                  resize
 	// mountsSecrets is whether the pod mounts the Secrets that the other revision requires, and secrets what its
 	// agent reports of them; nil while it is unknown.
 	mountsSecrets bool
@@ -47,73 +44,131 @@ type request struct {
 	reason, forbidden string
 }
 
+// changesOf returns what it takes to bring the active pod to its target, and back to the template.
+func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed string, resizes podResizes, in Inputs) (toTarget, rollback rollout.Change) {
+	f, back := in.factsOf(o, r, in.Update), in.factsOf(o, r, o.Template)
+	f.resize, back.resize = resizes.toTarget, resizes.rollback
+	f.replacementAnnounced = in.replacing == o.Name
+	hasTarget := pod.Revision == target.Hash()
+	switch {
+	case target.onlyMoves(o):
+		f.request = moveRequest(o, f.handsOver)
+	case target.Restart != "":
+		f.request = &request{method: rollout.Restart, reason: "restarts because " + r.certificate().RestartRequired}
+	case hasTarget && o.templateTarget.Hash() == target.Hash() && failed == "" && f.replacementAnnounced:
+		f.request = &request{method: rollout.Replace, reason: "the new pod takes over"}
+	case hasTarget: // only the result is pending
+		f.from, f.version, f.resize, f.mountsSecrets = o.Template, "", resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing), true
+	default:
+		f.byHandover = in.strategy().Type == v1alpha1.UpdateHandover && pod.State != rollout.Broken
+	}
+	return changeOf(f), changeOf(back)
+}
+
+// factsOf returns the facts of a change of the active pod to a revision, without its resize.
+func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) facts {
+	f := facts{
+		from: o.PodRevision, to: to, crossSeries: in.strategy().CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow, secrets: r.secrets,
+		mountsSecrets: in.mountsSecrets(o.Active, to), handsOver: resources.HandsOver(in.Memcached) && resources.CanHandOver(o.Active),
+	}
+	if r.agent != nil {
+		f.version = r.agent.Version
+		// Both: an announcement that was withdrawn may still be the last one that the agent read.
+		stop := o.Active.Annotations[annotations.Stop]
+		f.stopAcknowledged = r.agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())
+	}
+	return f
+}
+
+// factsOfNewPod returns the facts of the change that a shard without a pod needs.
+func (in Inputs) factsOfNewPod(o *Observation) facts {
+	return facts{from: o.Template, to: in.Update, crossSeries: in.strategy().CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow, mountsSecrets: true,
+		resize: resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing)}
+}
+
+func (in Inputs) strategy() v1alpha1.UpdateStrategy {
+	return ptr.Deref(in.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
+}
+
+// mountsSecrets reports whether a pod has the Secrets that a revision requires.
+func (in Inputs) mountsSecrets(pod *corev1.Pod, to resources.PodRevision) bool {
+	name := in.Memcached.Name
+	return (to.Spec.TLS == nil || resources.MountsTLS(pod, v1alpha1.TLSSecretName(name, to.Spec.TLS))) &&
+		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1alpha1.AuthSecretName(name, to.Spec.Auth)))
+}
+
+// moveRequest returns the request to replace the active pod by one on another node.
+func moveRequest(o *Observation, handsOver bool) *request {
+	r := &request{method: rollout.Replace, reason: "moves from node " + o.Active.Spec.NodeName + " to another one with its items"}
+	if !handsOver && !o.MoveStarted {
+		r.forbidden = fmt.Sprintf("pod %s can't hand over its items, so it isn't moved; remove the annotation %s, or delete the pod to move the shard without its items",
+			o.Active.Name, v1alpha1.AnnotationMove)
+	}
+	return r
+}
+
 // changeOf returns what it takes to change a pod. Nothing else makes or edits a Change.
 func changeOf(f facts) rollout.Change {
 	if f.request == nil && f.from.String() == f.to.String() {
 		return rollout.Change{ReplacementAnnounced: f.replacementAnnounced}
 	}
-	was, is := f.slabs()
-	handsOver := f.handsOver && was.CAS && is.CAS
+	sameSlabs, numbersChanges := f.slabs()
+	handsOver := f.handsOver && numbersChanges
 	effect := ", which starts it empty"
 	if handsOver {
 		effect = ", which moves it to a new pod with its items"
 	}
-	changed := changedFields(f.from, f.to)
-	method, description := f.method(changed, was.Difference(is) == ""), f.describe(changed)
-	resize, resizeReason := rollout.NotNeeded, ""
-	if f.resizes() {
-		resize, resizeReason = f.resize, f.resizeReason
+	least, description := difference(f.from, f.to)
+	method := f.method(least, sameSlabs)
+	progress, message := rollout.NotNeeded, ""
+	if f.resize.needed {
+		progress, message = f.resize.progress, f.resize.message
 	}
 	switch {
 	case f.request != nil:
 		method, description = f.request.method, f.request.reason
 	case method == rollout.Replace:
 		description += effect
-	case resize == rollout.Refused:
-		method, description = rollout.Replace, description+effect+", as its node doesn't have the resources: "+resizeReason
+	case progress == rollout.Refused:
+		method, description = rollout.Replace, description+effect+", as its node doesn't have the resources: "+message
 	case f.byHandover && handsOver && method > rollout.Live:
 		method, description = rollout.Replace, description+effect
 	}
 	isReplaced := method == rollout.Replace
 	if isReplaced {
-		resize, resizeReason = rollout.NotNeeded, ""
+		progress, message = rollout.NotNeeded, ""
 	}
 	return rollout.Change{
-		Method: method, Description: description, Forbidden: f.forbidden(), Resize: resize, ResizeReason: resizeReason,
+		Method: method, Description: description, Forbidden: f.forbidden(), Resize: progress, ResizeReason: message,
 		StopAcknowledged: f.stopAcknowledged, HandsOver: handsOver, KeepsItems: f.byHandover && handsOver && isReplaced,
 		SecretError: f.secretError(method), ReplacementAnnounced: f.replacementAnnounced,
 	}
 }
 
-// method returns the least disruptive method of a change of these fields and the image. memcached can reload its items
-// with the same slabs.
-func (f facts) method(changed []changedField, sameSlabs bool) rollout.Method {
-	least := rollout.None
-	for _, field := range changed {
-		least = max(least, field.method)
-	}
+// method returns the least disruptive method of a change of fields that require one, and of the image. memcached can
+// reload its items with the same slabs.
+func (f facts) method(least rollout.Method, sameSlabs bool) rollout.Method {
 	switch {
 	case f.crossesSeries(), !sameSlabs: // memcached can't reload its items
 		return rollout.Replace
-	case !f.mountsSecrets, f.resizes() && !resizable(f.resizing, f.from.Resources, f.to.Resources): // nor can the pod change
+	case !f.mountsSecrets, f.resize.needed && !f.resize.possible: // nor can the pod change
 		return rollout.Replace
 	case f.from.Image.Reference != f.to.Image.Reference:
 		return max(least, rollout.Recreate)
 	case !slices.Equal(f.from.Arguments, f.to.Arguments):
 		return max(least, rollout.Restart)
-	case f.resizes():
+	case f.resize.needed:
 		return max(least, rollout.Live)
 	}
 	return least
 }
 
-func (f facts) resizes() bool {
-	return !equality.Semantic.DeepEqual(f.from.Resources, f.to.Resources)
-}
-
-// slabs returns how memcached divides its memory before the change and after it.
-func (f facts) slabs() (was, is slab.Geometry) {
-	return slab.Of(f.from.Arguments, f.fromVersion()), slab.Of(f.to.Arguments, cmp.Or(f.to.Image.Version, f.fromVersion()))
+// slabs reports whether memcached divides its memory in the same way before and after the change, and whether it numbers
+// changes of items, which a handover requires.
+func (f facts) slabs() (same, numbersChanges bool) {
+	was := slab.Of(f.from.Arguments, f.fromVersion())
+	is := slab.Of(f.to.Arguments, cmp.Or(f.to.Image.Version, f.fromVersion()))
+	return was.Difference(is) == "", was.CAS && is.CAS
 }
 
 func (f facts) fromVersion() string { return cmp.Or(f.version, f.from.Image.Version) }
@@ -163,106 +218,4 @@ func (f facts) secretError(method rollout.Method) string {
 		return f.secrets.Users.Error
 	}
 	return ""
-}
-
-// field is a field of a revision's spec, and the least disruptive method of its change.
-type field struct {
-	name   string
-	method rollout.Method
-}
-
-// fields are those of a revision but its image. Those without a method determine the arguments or the resources, which are
-// compared themselves: a memory of 1Gi and one of 1024Mi are the same.
-var fields = []field{
-	{"imagePullPolicy", rollout.Live},
-	{"imagePullSecrets", rollout.Live},
-	{"memory", rollout.None},
-	{"maxConnections", rollout.None},
-	{"threads", rollout.None},
-	{"maxItemSize", rollout.None},
-	{"extraArgs", rollout.None},
-	{"tls", rollout.None},
-	{"auth", rollout.None},
-	{"resources", rollout.None},
-	{"scheduling", rollout.Replace},
-	{"podMetadata", rollout.Live},
-	{"podSecurity", rollout.Replace},
-}
-
-// changedField is a field with its values before and after a change.
-type changedField struct {
-	field
-	from, to any
-}
-
-// changedFields returns the fields that differ, in the order of fields.
-func changedFields(from, to resources.PodRevision) []changedField {
-	a, b := valuesOf(&from.Spec), valuesOf(&to.Spec)
-	var changed []changedField
-	for _, f := range fields {
-		if !reflect.DeepEqual(a[f.name], b[f.name]) {
-			changed = append(changed, changedField{f, a[f.name], b[f.name]})
-		}
-	}
-	return changed
-}
-
-// valuesOf returns a spec's fields by their JSON names.
-func valuesOf(spec *v1alpha1.MemcachedSpec) map[string]any {
-	raw, err := json.Marshal(spec)
-	if err != nil { // a spec was decoded from JSON
-		panic(err)
-	}
-	all := map[string]any{}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		panic(err)
-	}
-	return all
-}
-
-// describe describes what differs: the versions or images, and the fields.
-func (f facts) describe(changed []changedField) string {
-	var what []string
-	if from, to := f.from.Image, f.to.Image; from.Reference != to.Reference {
-		if from.Version != "" && to.Version != "" && from.Version != to.Version {
-			what = append(what, from.Version+" → "+to.Version)
-		} else {
-			what = append(what, "image "+from.Reference+" → "+to.Reference)
-		}
-	}
-	for _, c := range changed {
-		what = append(what, c.String())
-	}
-	return strings.Join(what, ", ")
-}
-
-// String describes the change of a field, with its values if they are short.
-func (c changedField) String() string {
-	const short = 40
-	a, b := formatValue(c.from), formatValue(c.to)
-	if a == "" || b == "" || len(a)+len(b) > short {
-		return c.name
-	}
-	return c.name + " " + a + " → " + b
-}
-
-// formatValue returns a field's value for users, or nothing for an object.
-func formatValue(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return "none"
-	case []any:
-		all := make([]string, len(value))
-		for i, v := range value {
-			all[i] = formatValue(v)
-		}
-		if slices.Contains(all, "") {
-			return ""
-		}
-		return strings.Join(all, " ")
-	case map[string]any:
-		return ""
-	default:
-		return fmt.Sprint(value)
-	}
 }

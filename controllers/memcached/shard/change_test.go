@@ -177,7 +177,8 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeOf(facts{from: from, to: to, crossSeries: true, resizing: ptr.Deref(c.can, resources.ResizeAll), resize: rollout.Needed, mountsSecrets: !c.lacksSecret})
+			got := changeOf(facts{from: from, to: to, crossSeries: true, mountsSecrets: !c.lacksSecret,
+				resize: resizeBetween(from.Resources, to.Resources, ptr.Deref(c.can, resources.ResizeAll))})
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}
@@ -200,7 +201,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 func TestChangeWaitsForUsersThatCanBeRead(t *testing.T) {
 	auth := podRevision(t, func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} })
 	secrets := &agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}, Certificate: agentwire.Certificate{Error: "there is no certificate"}}
-	if c := changeOf(facts{from: podRevision(t), to: auth, mountsSecrets: true, secrets: secrets, resizing: resources.ResizeAll}); c.SecretError != "there are no users" {
+	if c := changeOf(facts{from: podRevision(t), to: auth, mountsSecrets: true, secrets: secrets}); c.SecretError != "there are no users" {
 		t.Errorf("%+v", c)
 	}
 	if c := changeOf(facts{from: auth, to: auth, mountsSecrets: true, secrets: secrets}); c.SecretError != "" {
@@ -265,7 +266,8 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeOf(facts{from: from, to: podRevision(t, c.to), resize: rollout.Needed, mountsSecrets: true, resizing: resources.ResizeAll})
+			to := podRevision(t, c.to)
+			got := changeOf(facts{from: from, to: to, mountsSecrets: true, resize: resizeBetween(from.Resources, to.Resources, resources.ResizeAll)})
 			if got.Method != c.method || got.Description != c.description {
 				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
 			}

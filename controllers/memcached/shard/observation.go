@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -32,6 +33,12 @@ type Observation struct {
 	// Template is what the ReplicaSet creates its next pod from. PodRevision was applied to
 	// the active pod last.
 	Template, PodRevision resources.PodRevision
+	// templateTarget is the target that the shard's next pod has.
+	templateTarget Target
+	// PredecessorTerminating is whether a former or surplus pod of the shard still terminates.
+	PredecessorTerminating bool
+	// Receiver is the pod that will receive the items of the shard's other pod, or receives them; nil while there is none.
+	Receiver *corev1.Pod
 	// Record is the record of the last update: OnPod if there is one, or OnSet.
 	OnPod, OnSet, Record *UpdateRecord
 	// Last is what the status says of the shard; empty while it says nothing.
@@ -42,21 +49,23 @@ type Observation struct {
 	StartRecorded bool
 	// IsRunning and IsReady are whether the active pod is.
 	IsRunning, IsReady bool
+	// activeState and nextState are what the statuses of the two pods say.
+	activeState, nextState rollout.Pod
+	// Failure is the record of the last update that failed; nil without one.
+	Failure *FailureRecord
 }
 
-// Receiver returns the pod that will receive the items of the shard's other pod, or receives them;
-// nil when there is none.
-func (o *Observation) Receiver() *corev1.Pod {
-	if len(o.Pods) < 2 {
+func receiverOf(pods []*corev1.Pod) *corev1.Pod {
+	if len(pods) < 2 {
 		return nil
 	}
-	i := slices.IndexFunc(o.Pods, func(p *corev1.Pod) bool {
+	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool {
 		return p.DeletionTimestamp == nil && p.Status.PodIP != "" && IsRunning(p) && !IsReady(p) && resources.CanHandOver(p)
 	})
 	if i < 0 {
 		return nil
 	}
-	return o.Pods[i]
+	return pods[i]
 }
 
 // Observer reads shards. Most of them have the same revision, which it parses once.
@@ -72,7 +81,9 @@ type Observer struct {
 func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.Pod) Observation {
 	o := Observation{
 		Name: set.Name, Ordinal: ordinal, Set: set, Pods: pods,
+		Receiver: receiverOf(pods),
 		OnSet:    decodeUpdate(set.Annotations),
+		Failure:  DecodeRecord[FailureRecord](set.Annotations, annotations.Failed),
 		Template: r.parse(set.Spec.Template.Annotations[annotations.Spec]),
 	}
 	revisions := make([]resources.PodRevision, len(pods))
@@ -91,14 +102,22 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
 		o.MoveStarted = o.moveStarted(o.Active)
 		o.MoveRequested = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.MoveStarted || o.Active.DeletionTimestamp == nil)
+		o.activeState = podState(o.Active, false)
 		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
 		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
 			o.Last.Restart == RestartInStatus(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
 			o.Last.Revision == o.Active.Annotations[annotations.Revision]
 	}
 	if next >= 0 {
-		o.Next = pods[next]
+		o.Next, o.nextState = pods[next], podState(pods[next], true)
 	}
+	o.templateTarget.Revision = o.Template
+	if o.MoveStarted {
+		o.templateTarget.MovedPod = o.Active.Name
+	}
+	o.PredecessorTerminating = slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next && !IsFinished(p))
+	})
 	return o
 }
 

@@ -81,7 +81,7 @@ func TestOldestPodThatCanReceiveItemsReceivesThem(t *testing.T) {
 	pods := []*corev1.Pod{waits, receiver, old}
 	slices.SortFunc(pods, ComparePods)
 	observation := (&Observer{Status: &v1alpha1.MemcachedStatus{}, Update: revision}).Observe(0, shardtest.ReplicaSet("cache-0", revision), pods)
-	if got := observation.Receiver(); got != receiver {
+	if got := observation.Receiver; got != receiver {
 		t.Errorf("pod %s receives the items", got.Name)
 	}
 }

@@ -21,22 +21,23 @@ const (
 )
 
 // activePod returns the state of the active pod and the outcome of its last update.
-func activePod(o *Observation, agent *agentwire.Status, in Inputs) rollout.Pod {
-	pod := podState(o.Active, o.PodRevision.Hash(), false)
-	pod.InPlace = o.OnPod != nil && o.OnPod.Revision == pod.Revision && o.OnPod.From == o.templateTarget().Hash() &&
+func activePod(o *Observation, r report, in Inputs) rollout.Pod {
+	pod := o.activeState
+	pod.Revision = o.PodRevision.Hash()
+	pod.InPlace = o.OnPod != nil && o.OnPod.Revision == pod.Revision && o.OnPod.From == o.templateTarget.Hash() &&
 		(o.OnSet == nil || o.OnSet.At.Before(o.OnPod.At))
 	if pod.State == rollout.Broken && o.stopPending() && in.Now.Sub(o.Record.At) < containerRestartGrace {
 		pod.State = rollout.Starting // the container that is broken is the previous one
 	}
 	if pod.State == rollout.Serving {
-		pod.Outcome, pod.Reason = outcome(o, agent, in)
+		pod.Outcome, pod.Reason = outcome(o, r, in)
 	}
 	return pod
 }
 
 // outcome returns the result of the last update of a pod that serves, and the reason of a bad one.
-func outcome(o *Observation, agent *agentwire.Status, in Inputs) (rollout.Outcome, string) {
-	record, revision := o.Record, o.PodRevision.Hash()
+func outcome(o *Observation, r report, in Inputs) (rollout.Outcome, string) {
+	record, revision, agent := o.Record, o.PodRevision.Hash(), r.agent
 	isUnverified := record != nil && record.Revision == revision && record.Method > rollout.Live && revision != o.Template.Hash()
 	switch {
 	case o.stopPending(), o.restartPending(agent): // also after a rollback: what failed is still serving
@@ -45,9 +46,9 @@ func outcome(o *Observation, agent *agentwire.Status, in Inputs) (rollout.Outcom
 		return rollout.Pending, ""
 	case isUnverified:
 		return restartOutcome(o, agent, in.Now)
-	case o.replacementLostItems(agent, in):
+	case o.replacementLostItems(r, in):
 		return cold("memcached started empty in its new pod", agent)
-	case o.restartLostItems(agent, in):
+	case o.restartLostItems(r, in):
 		return cold("memcached started empty after its restart for a certificate", agent)
 	}
 	return rollout.Verified, ""
@@ -95,28 +96,18 @@ func (o *Observation) runsWithArguments(agent *agentwire.Status) bool {
 	return err != nil || slices.Equal(agent.Arguments, words)
 }
 
-// latestStart returns how memcached started last, and with which restart annotation.
-func (o *Observation) latestStart(agent *agentwire.Status) (v1alpha1.StartResult, string) {
-	if agent != nil {
-		return v1alpha1.StartResult(agent.Start.Result), RestartInStatus(agent.Restart)
-	}
-	return o.Last.Start, o.Last.Restart
-}
-
 // replacementLostItems reports whether the pod is a replacement that should have received the items of
 // the former one, and started without them. A later start has nothing to do with the update.
-func (o *Observation) replacementLostItems(agent *agentwire.Status, in Inputs) bool {
-	start, _ := o.latestStart(agent)
-	return start == v1alpha1.StartCold && o.Record != nil && o.Record.KeepsItems && o.Record.Revision == o.PodRevision.Hash() &&
-		in.announcesReplacement(o.Name)
+func (o *Observation) replacementLostItems(r report, in Inputs) bool {
+	return r.start == v1alpha1.StartCold && o.Record != nil && o.Record.KeepsItems && o.Record.Revision == o.PodRevision.Hash() &&
+		in.replacing == o.Name
 }
 
 // restartLostItems reports whether memcached lost its items when it restarted for the certificate that the Secret
 // still has. A later start has nothing to do with that restart. If the status describes the restart, the start of
 // another container is a later one.
-func (o *Observation) restartLostItems(agent *agentwire.Status, in Inputs) bool {
-	start, restart := o.latestStart(agent)
-	r := o.Record
-	return start == v1alpha1.StartCold && r != nil && r.Restart != "" && r.Restart == restart && r.Attempt == RetryToken(in.Memcached) &&
-		(r.Container == o.ContainerID || o.Last.Restart != r.Restart) && in.stillOffers(o.Active, r.Restart)
+func (o *Observation) restartLostItems(r report, in Inputs) bool {
+	record := o.Record
+	return r.start == v1alpha1.StartCold && record != nil && record.Restart != "" && record.Restart == r.restart && record.Attempt == in.attempt &&
+		(record.Container == o.ContainerID || o.Last.Restart != record.Restart) && r.stillOffers(record.Restart)
 }

@@ -74,10 +74,10 @@ func ComparePods(a, b *corev1.Pod) int {
 	return cmp.Or(rank(a)-rank(b), age, strings.Compare(a.Name, b.Name))
 }
 
-// podState returns the state of a pod without its outcome. A second pod that no node
+// podState returns the state of a pod without its revision and outcome. A second pod that no node
 // accepts yet is not broken: nothing waits for it.
-func podState(pod *corev1.Pod, revision string, second bool) rollout.Pod {
-	p := rollout.Pod{Revision: revision, State: rollout.Starting, Terminating: pod.DeletionTimestamp != nil}
+func podState(pod *corev1.Pod, second bool) rollout.Pod {
+	p := rollout.Pod{State: rollout.Starting, Terminating: pod.DeletionTimestamp != nil}
 	if problem := PodProblem(pod); problem != nil {
 		p.Reason = problem.Message
 		if !IsRunning(pod) && !(second && problem.Reason == v1alpha1.ReasonUnschedulable) {

@@ -112,7 +112,7 @@ func TestProblemOfAPodRequiresManualIntervention(t *testing.T) {
 		if problem := PodProblem(pod); problem != nil {
 			reason = problem.Reason
 		}
-		first, second := podState(pod, "r", false).State, podState(pod, "r", true).State
+		first, second := podState(pod, false).State, podState(pod, true).State
 		if reason != c.reason || first != c.first || second != c.second {
 			t.Errorf("%s: problem %q, %s as the first pod, %s as the second; want %q, %s, %s", name, reason, first, second, c.reason, c.first, c.second)
 		}

@@ -53,8 +53,8 @@ type FailureRecord struct {
 }
 
 // NewFailureRecord returns the record of an update that failed now.
-func (s *State) NewFailureRecord(m *v1alpha1.Memcached, message string) FailureRecord {
-	r := FailureRecord{Revision: s.Target.Revision.Hash(), Attempt: RetryToken(m), Message: message}
+func (s *State) NewFailureRecord(message string) FailureRecord {
+	r := FailureRecord{Revision: s.Target.Revision.Hash(), Attempt: s.Attempt, Message: message}
 	if pod := s.Rollout.Pod; pod.Outcome == rollout.Cold && pod.Revision == s.Rollout.Template {
 		r.Restart = s.Record.Restart
 	}

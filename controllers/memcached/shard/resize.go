@@ -42,6 +42,46 @@ func resizable(can resources.Resizing, from, to corev1.ResourceRequirements) boo
 	return equality.Semantic.DeepEqual(from.Claims, to.Claims)
 }
 
+// resize is the resize of a pod's memcached container between two revisions.
+type resize struct {
+	// needed is whether the revisions have other resources, and possible whether Kubernetes can resize a running pod to them.
+	needed, possible bool
+	// progress is how far Kubernetes has resized the pod, with its message.
+	progress rollout.Progress
+	message  string
+}
+
+// resizeBetween returns a resize that hasn't started.
+func resizeBetween(from, to corev1.ResourceRequirements, can resources.Resizing) resize {
+	return resize{needed: !equality.Semantic.DeepEqual(from, to), possible: resizable(can, from, to), progress: rollout.Needed}
+}
+
+// podResizes are those of the active pod to the target and back to the template.
+type podResizes struct {
+	toTarget, rollback resize
+	// drifted is whether the pod was resized for a spec that has changed since.
+	drifted bool
+}
+
+// resizesOf returns the resizes of the active pod. A pod that was updated in place keeps what it has too much and Kubernetes can't
+// take away.
+func (in Inputs) resizesOf(o *Observation, pod rollout.Pod) podResizes {
+	has, update, template := o.PodRevision.Resources, in.Update.Resources, o.Template.Resources
+	can := in.Resizing
+	if pod.InPlace {
+		can = resources.ResizeAll
+	}
+	all := podResizes{toTarget: resizeBetween(has, update, in.Resizing), rollback: resizeBetween(has, template, can)}
+	all.toTarget.progress, all.toTarget.message = resizeProgress(o.Active, update)
+	all.rollback.progress, all.rollback.message = resizeProgress(o.Active, template)
+	if all.rollback.progress == rollout.Needed && !resizable(in.Resizing, containerResources(o.Active), template) {
+		all.rollback.progress = rollout.NotNeeded
+	}
+	all.drifted = pod.Revision == o.templateTarget.Hash() && hasStaleResize(o.Active, has, in.Resizing) &&
+		len(missingResources(containerResources(o.Active), update)) > 0
+	return all
+}
+
 // resizeProgress returns how far the resize of a pod's memcached container is, with the
 // kubelet's reason when it isn't complete. Refused: the node will never have room for it. What a
 // container has too much need not be taken away before an update continues: with containerd, the

@@ -149,7 +149,7 @@ func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 				want, restart = rollout.Cold, token
 			}
 			s := f.evaluate()
-			if failure := s.NewFailureRecord(f.memcached, "it lost its items"); s.Rollout.Pod.Outcome != want || failure.Restart != restart {
+			if failure := s.NewFailureRecord("it lost its items"); s.Rollout.Pod.Outcome != want || failure.Restart != restart {
 				t.Errorf("the outcome is %s (%s), and the failure %+v", s.Rollout.Pod.Outcome, s.Rollout.Pod.Reason, failure)
 			}
 		})

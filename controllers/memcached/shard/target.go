@@ -1,8 +1,9 @@
 package shard
 
 import (
-	"fmt"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -31,15 +32,6 @@ func (t Target) Hash() string {
 	return hash
 }
 
-// templateTarget returns the target that the shard's next pod has.
-func (o *Observation) templateTarget() Target {
-	t := Target{Revision: o.Template}
-	if o.MoveStarted {
-		t.MovedPod = o.Active.Name
-	}
-	return t
-}
-
 // hasRevision reports whether the shard's pod and its next one have a revision.
 func (o *Observation) hasRevision(r resources.PodRevision) bool {
 	return o.Template.Hash() == r.Hash() && (o.Active == nil || o.PodRevision.Hash() == r.Hash())
@@ -52,7 +44,7 @@ func allHave(shards []Observation, r resources.PodRevision) bool {
 
 // targetOf returns what the active pod has to become. Requests wait while the pod is broken, and a restart until a loss
 // of the items in the update is recorded, which is not known afterwards.
-func targetOf(o *Observation, agent *agentwire.Status, pod rollout.Pod, in Inputs) Target {
+func targetOf(o *Observation, r report, pod rollout.Pod, in Inputs) Target {
 	t := Target{Revision: in.Update}
 	switch {
 	case o.MoveStarted && o.Template.Hash() == in.Update.Hash():
@@ -61,7 +53,7 @@ func targetOf(o *Observation, agent *agentwire.Status, pod rollout.Pod, in Input
 	case o.MoveRequested:
 		t.MovedPod = o.Active.Name
 	case pod.Outcome != rollout.Cold:
-		t.Restart = restartFor(o, agent, in.Secrets[o.Active.UID].Certificate)
+		t.Restart = restartFor(o, r)
 	}
 	return t
 }
@@ -71,12 +63,45 @@ func (t Target) onlyMoves(o *Observation) bool {
 	return t.MovedPod != "" && o.PodRevision.Hash() == t.Revision.Hash()
 }
 
-// moveRequest returns the request to replace the active pod by one on another node.
-func moveRequest(o *Observation, handsOver bool) *request {
-	r := &request{method: rollout.Replace, reason: "moves from node " + o.Active.Spec.NodeName + " to another one with its items"}
-	if !handsOver && !o.MoveStarted {
-		r.forbidden = fmt.Sprintf("pod %s can't hand over its items, so it isn't moved; remove the annotation %s, or delete the pod to move the shard without its items",
-			o.Active.Name, v1alpha1.AnnotationMove)
+// failure returns why the current attempt of the update failed; empty if it hasn't.
+func failure(o *Observation, r report, in Inputs) string {
+	f := o.Failure
+	if f == nil || f.Revision != in.Update.Hash() || f.Attempt != in.attempt || !r.stillOffers(f.Restart) {
+		return ""
 	}
-	return r
+	return f.Message
+}
+
+// stillOffers reports whether the Secret still has the certificate for which memcached restarted with a token,
+// as far as it is known. An empty token is that of another update.
+func (r report) stillOffers(token string) bool {
+	c := r.certificate()
+	return token == "" || c.Offered == "" || certificateToken(c) == token
+}
+
+// restartFor returns the restart annotation with which memcached uses another certificate in its pod, until it has
+// started with it; empty if none is required.
+func restartFor(o *Observation, r report) string {
+	c, isPending := r.certificate(), r.agent == nil && !o.StartRecorded
+	if c.RestartRequired == "" || c.Offered == "" || o.Active.DeletionTimestamp != nil || CertificateRestart(o.Active, c) == "" && !isPending {
+		return ""
+	}
+	return certificateToken(c)
+}
+
+// CertificateRestart returns the value of the restart annotation that a pod gets to use another certificate; empty
+// if it gets none, or has it. It restarts once for each certificate.
+func CertificateRestart(pod *corev1.Pod, c agentwire.Certificate) string {
+	if c.RestartRequired == "" || c.Offered == "" {
+		return ""
+	}
+	token := certificateToken(c)
+	if pod.Annotations[v1alpha1.AnnotationRestart] == token {
+		return ""
+	}
+	return token
+}
+
+func certificateToken(c agentwire.Certificate) string {
+	return "certificate-" + c.Offered[:min(len(c.Offered), 8)]
 }

@@ -110,3 +110,14 @@ func Number(text string) int64 {
 	}
 	return sign * n
 }
+
+// Bytes returns the number that a text begins with, in the unit that it ends with, as memcached reads the largest item size.
+func Bytes(text string) int64 {
+	switch {
+	case strings.HasSuffix(text, "k"), strings.HasSuffix(text, "K"):
+		return Number(text) << 10
+	case strings.HasSuffix(text, "m"), strings.HasSuffix(text, "M"):
+		return Number(text) << 20
+	}
+	return Number(text)
+}

@@ -34,6 +34,8 @@ func Of(arguments []string, version string) Geometry {
 		MaxBytes: 64 << 20, ChunkSize: 48, ItemSizeMax: 1 << 20, SlabChunkMax: 512 << 10, SlabPage: 1 << 20,
 		SlabConfig: "1.25", CAS: true, SlabReassign: true,
 	}
+	// The help always said KiB, but the program read bytes.
+	chunkMaxInBytes := version != "" && isBefore(version, 1, 6, 24)
 	var slabSizes string
 	var chunkMaxGiven bool
 	for _, option := range args.Options(arguments) {
@@ -41,7 +43,7 @@ func Of(arguments []string, version string) Geometry {
 		case 'm':
 			g.MaxBytes = args.Number(option.Value) << 20
 		case 'I':
-			g.ItemSizeMax = args.Number(option.Value) * unit(option.Value)
+			g.ItemSizeMax = args.Bytes(option.Value)
 		case 'f':
 			g.SlabConfig = option.Value
 		case 'n':
@@ -55,8 +57,7 @@ func Of(arguments []string, version string) Geometry {
 					slabSizes = value
 				case "slab_chunk_max":
 					g.SlabChunkMax = args.Number(value) << 10
-					if version != "" && isBefore(version, 1, 6, 24) {
-						// The help always said KiB, but the program read bytes.
+					if chunkMaxInBytes {
 						g.SlabChunkMax = args.Number(value)
 					}
 					chunkMaxGiven = true
@@ -93,16 +94,6 @@ func isBefore(version string, than ...int64) bool {
 		}
 	}
 	return false
-}
-
-func unit(value string) int64 {
-	switch {
-	case strings.HasSuffix(value, "k"), strings.HasSuffix(value, "K"):
-		return 1 << 10
-	case strings.HasSuffix(value, "m"), strings.HasSuffix(value, "M"):
-		return 1 << 20
-	}
-	return 1
 }
 
 // Difference describes for the user the first setting in which two geometries differ,
