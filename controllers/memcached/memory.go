@@ -8,6 +8,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // memories are what the last reconcile of each Memcached remembers.
@@ -55,7 +56,7 @@ const staleCacheTimeout = 5 * time.Second
 // isOf reports whether a Memcached from the cache is the replaced version. It stops after a while: an etcd that was restored
 // returns old versions.
 func (r replacedVersion) isOf(m *v1alpha1.Memcached, now time.Time) bool {
-	return r.version == m.ResourceVersion && now.Sub(r.at).Abs() < staleCacheTimeout
+	return r.version == m.ResourceVersion && serverclock.Age(now, r.at) < staleCacheTimeout
 }
 
 // next returns it after a reconcile that has read a version.

@@ -25,6 +25,9 @@ func (c *Clock) Now() time.Time { return c.correct(time.Now()) }
 // Since returns the time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
+// Age returns the time between t and now, whichever is later: t may be of a clock that was set back since.
+func Age(now, t time.Time) time.Duration { return now.Sub(t).Abs() }
+
 func (c *Clock) correct(node time.Time) time.Time {
 	o := c.last.Load()
 	if o == nil {

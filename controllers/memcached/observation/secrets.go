@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // The operator can't read the Secrets with the certificate and the users, so the agents report what they do with them. No
@@ -23,7 +24,7 @@ func UsesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spe
 
 // SecretsAge returns how old the report of a shard's agent is.
 func (obs *Observation) SecretsAge(pod *corev1.Pod) time.Duration {
-	return obs.Now.Sub(obs.Secrets[pod.UID].ReadAt).Abs()
+	return serverclock.Age(obs.Now, obs.Secrets[pod.UID].ReadAt)
 }
 
 // secretPods returns the pods whose report is due.

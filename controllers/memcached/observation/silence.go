@@ -1,6 +1,10 @@
 package observation
 
-import "time"
+import (
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
+)
 
 // Silence is the time in which an agent has let reconciles wait for an answer.
 type Silence struct{ Since, QueriedAt time.Time }
@@ -10,7 +14,7 @@ const minPause, maxPause = time.Second, 30 * time.Second
 
 // IsOver reports whether it is time to query the agent again.
 func (s Silence) IsOver(now time.Time) bool {
-	return now.Sub(s.QueriedAt).Abs() >= min(max(s.QueriedAt.Sub(s.Since)/4, minPause), maxPause)
+	return serverclock.Age(now, s.QueriedAt) >= min(max(s.QueriedAt.Sub(s.Since)/4, minPause), maxPause)
 }
 
 // After returns the silence of an agent that didn't answer now either.

@@ -9,6 +9,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // bindingInterval is after how long the operator tries again to create a Secret that exists: it may not read it, and learns
@@ -25,10 +26,10 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 	if m.Status.Binding != nil {
 		p.Status.Name, p.Status.Size = m.Status.Binding.Name, m.Status.Binding.Size
 	}
+	age := serverclock.Age(obs.Now, obs.BindingTriedAt)
 	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
 	if !isOutdated {
-		left := bindingInterval - obs.Now.Sub(obs.BindingTriedAt).Abs()
-		if p.Actions.RequeueAfter = max(left, 0); left <= 0 && p.Status.Size == *m.Spec.Size {
+		if p.Actions.RequeueAfter = max(bindingInterval-age, 0); age >= bindingInterval && p.Status.Size == *m.Spec.Size {
 			p.Actions.Binding = secret
 		}
 		return p
@@ -37,7 +38,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 	switch have, _ := obs.Binding.APIObject.(*corev1.Secret); {
 	case obs.BindingForbidden:
 		p.Status.Message = fmt.Sprintf("the operator isn't allowed to read or update the existing Secret %s; grant it these permissions, or delete the Secret: the operator then creates it with another password", secret.Name)
-		if obs.Now.Sub(obs.BindingTriedAt).Abs() < ConflictRecheck {
+		if age < ConflictRecheck {
 			return p
 		}
 	case have == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // ScaleInDelay is how long a shard stays after it was removed from the list: clients with auto
@@ -71,7 +72,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 		if was != nil && was.Version == list.Version {
 			p.Status.ChangedAt = was.ChangedAt
 		}
-		p.Delay = max(ScaleInDelay-obs.Now.Sub(p.Status.ChangedAt.Time).Abs(), 0)
+		p.Delay = max(ScaleInDelay-serverclock.Age(obs.Now, p.Status.ChangedAt.Time), 0)
 	}
 	pods := podsOfShards(obs)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

@@ -8,6 +8,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // FormerSecret is how long after its creation a Memcached without objects waits for the garbage collection of the Secret
@@ -56,7 +57,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	}
 	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, func(a Apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
 		p.Actions.Secret = build.HandoverSecret()
-		p.Actions.SecretIsFirst = createsFirst && len(obs.Memcached.Status.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
+		p.Actions.SecretIsFirst = createsFirst && len(obs.Memcached.Status.Shards) == 0 && serverclock.Age(obs.Now, obs.Memcached.CreationTimestamp.Time) < FormerSecret
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // HitRatioTimeout is how long after an update the agents of all its shards are queried until the hit ratio is back: the
@@ -14,7 +15,7 @@ const HitRatioTimeout = 30 * time.Minute
 // MeasuresHitRatio reports whether the misses of an update that is finished are yet to be measured.
 func MeasuresHitRatio(cost *v1alpha1.UpdateCost, now time.Time) bool {
 	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil &&
-		now.Sub(cost.FinishedAt.Time).Abs() < HitRatioTimeout
+		serverclock.Age(now, cost.FinishedAt.Time) < HitRatioTimeout
 }
 
 // HadHitRatio reports whether the shard was updated to the revision and had enough lookups before.

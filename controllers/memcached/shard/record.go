@@ -11,6 +11,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // AnnounceRetry is how long an agent may take to read an announcement, and the first wait before an update is
@@ -107,7 +108,7 @@ func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
 	current := s.Active.Annotations[annotations.Stop]
 	if rest, ok := strings.CutPrefix(current, prefix); ok {
 		second, _, _ := strings.Cut(rest, "/")
-		if at, err := strconv.ParseInt(second, 10, 64); err == nil && now.Sub(time.Unix(at, 0)).Abs() < AnnounceRetry {
+		if at, err := strconv.ParseInt(second, 10, 64); err == nil && serverclock.Age(now, time.Unix(at, 0)) < AnnounceRetry {
 			return current
 		}
 	}
