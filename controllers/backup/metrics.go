@@ -57,7 +57,7 @@ type memcachedKey struct{ namespace, name string }
 
 // latestBackups are the backups of a Memcached that its metrics are about.
 type latestBackups struct {
-	// complete is the latest that is Complete, finished the one that finished last.
+	// complete is the latest backup that is Complete, and finished the backup that finished last.
 	complete, finished *v1alpha1.MemcachedBackup
 	running            int
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Event is an event to record. Pod is the one that it is related to, if any.
+// Event is an event to record. Pod is the name of the pod that the event is about; empty for none.
 type Event struct{ Type, Reason, Message, Pod string }
 
 // Normal returns an event that needs no attention.

@@ -101,9 +101,9 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c pl
 	}
 }
 
-// createKey creates the Secret with a random key, unless there is one: the operator can't read it. It reports whether to
-// continue. A Secret that isFirst finds may be collected soon. Shards don't depend on a Secret that the API server rejects; they
-// start without their former pod's items then.
+// createKey creates the Secret with a random key, and reports whether to continue. The operator can't read an existing Secret,
+// which stays. If isFirst, the garbage collector may delete the existing Secret soon, and a later reconcile creates another.
+// If the API server rejects the Secret, shards start without the items of their former pods.
 func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *plan.Result) bool {
 	if secret == nil {
 		return true

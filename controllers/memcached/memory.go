@@ -59,7 +59,7 @@ func (r replacedVersion) isOf(m *v1alpha1.Memcached, now time.Time) bool {
 	return r.version == m.ResourceVersion && serverclock.Age(now, r.at) < staleCacheTimeout
 }
 
-// next returns it after a reconcile that has read a version.
+// next returns the replaced version after a reconcile that has read a version.
 func (r replacedVersion) next(read string, m *v1alpha1.Memcached, now time.Time) replacedVersion {
 	if m.ResourceVersion == read {
 		return r

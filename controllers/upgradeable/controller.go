@@ -46,7 +46,7 @@ const (
 	// debounce is how long changes are collected: a thousand Memcacheds that change at
 	// once are one reconcile, not a thousand that each list a thousand.
 	debounce = time.Second
-	// maxBlock is how long changes block an upgrade, those of one Memcached and those of all.
+	// maxBlock is how long the changes of one Memcached block an upgrade, and how long those of all do.
 	maxBlock = 30 * time.Minute
 )
 

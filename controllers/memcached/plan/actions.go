@@ -31,7 +31,7 @@ type Actions struct {
 	Secret *corev1.Secret
 	// SecretIsFirst is whether a Secret with that name may be that of a deleted Memcached with the same name.
 	SecretIsFirst bool
-	// Binding is a Secret to create, or to update if it has a version, without a password to get a new one.
+	// Binding is a Secret to create or, if it has a version, to update. The writer generates a missing password.
 	Binding *corev1.Secret
 	// Apply are objects to apply.
 	Apply []Apply

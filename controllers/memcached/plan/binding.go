@@ -16,7 +16,7 @@ import (
 // from the answer whether it was deleted.
 const bindingInterval = 5 * time.Minute
 
-// planBinding creates the Secret, or updates the one that was read: it keeps its password.
+// planBinding creates the Secret, or updates an existing Secret and keeps the password in it.
 func planBinding(obs *observation.Observation, build *resources.Builder) (p Binding) {
 	m := obs.Memcached
 	if !m.Spec.Binding.Enabled || m.Spec.Paused {

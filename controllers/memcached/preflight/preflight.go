@@ -88,8 +88,8 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 	return obsolete, retryIn
 }
 
-// podResult returns how far a check is, and why it failed or has to be repeated. version is the one that the image
-// should contain, or empty when its reference doesn't say. The spec may not support the one that it contains.
+// podResult returns how far a check is, and why it failed or has to be repeated. version is the version in the reference of the
+// image; empty if there is none. The image may contain a version that the spec doesn't support.
 func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
 	output := ""
 	for _, c := range pod.Status.ContainerStatuses {

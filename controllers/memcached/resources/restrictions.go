@@ -30,8 +30,8 @@ const (
 	settingServiceAccounts = "ALLOWED_SERVICE_ACCOUNTS"
 	// settingServiceTypes lists values of spec.service.type, in addition to ClusterIP.
 	settingServiceTypes = "ALLOWED_SERVICE_TYPES"
-	// settingSecrets lists prefixes of the names of the Secrets that the shards' pods mount, apart from that of the
-	// handovers, and of those of a store.
+	// settingSecrets lists prefixes of the names of Secrets: those that the shards' pods mount, except for the Secret of the
+	// handovers, and those of a store.
 	settingSecrets = "ALLOWED_SECRET_PREFIXES"
 )
 

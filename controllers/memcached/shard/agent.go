@@ -68,7 +68,7 @@ func bounded[T int | int64 | float64](n, limit T) T { return min(max(n, 0), limi
 
 // report is what is known of the agent in a shard's active pod.
 type report struct {
-	// agent is its answer; nil without one, and then retry is the least time after which to query it again.
+	// agent is the answer; nil without one. Then retry is the least time after which to query the agent again.
 	agent *agentwire.Status
 	retry time.Duration
 	// start is how memcached started last, and restart with which restart annotation: by the answer, or by the status.

@@ -73,7 +73,7 @@ func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) fac
 	}
 	if r.agent != nil {
 		f.version = r.agent.Version
-		// Both: an announcement that was withdrawn may still be the last one that the agent read.
+		// The agent may not have read yet that the last announcement was withdrawn, so both are compared.
 		stop := o.Active.Annotations[annotations.Stop]
 		f.stopAcknowledged = r.agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())
 	}

@@ -18,7 +18,7 @@ type field struct {
 	method rollout.Method
 }
 
-// fields are those of a revision but its image. Those without a method determine the arguments or the resources, which are
+// fields are the fields of a revision except for its image. Those without a method determine the arguments or the resources, which are
 // compared themselves: a memory of 1Gi and one of 1024Mi are the same.
 var fields = []field{
 	{"imagePullPolicy", rollout.Live},

@@ -29,10 +29,10 @@ type UpdateRecord struct {
 	Container string `json:"container,omitempty"`
 	// KeepsItems is whether the update fails if the shard starts without its items in another pod.
 	KeepsItems bool `json:"keepsItems,omitempty"`
-	// MovedPod is that of the target.
+	// MovedPod is the pod that is replaced by one on another node; empty for none.
 	MovedPod string `json:"movedPod,omitempty"`
 	// Restart is the value of the restart annotation with which memcached restarts for a certificate; empty for
-	// another update. Attempt is the RetryToken of it.
+	// another update. Attempt is the RetryToken of that restart.
 	Restart string `json:"restart,omitempty"`
 	Attempt string `json:"attempt,omitempty"`
 	// Items that the shard contained, and Gets and Hits of the minute before.
@@ -48,7 +48,7 @@ type FailureRecord struct {
 	Revision string `json:"revision"`
 	// Attempt is the RetryToken of the failed update. The operator retries under another one.
 	Attempt string `json:"attempt,omitempty"`
-	// Restart is that of the UpdateRecord whose restart lost the items; empty if another update failed.
+	// Restart is UpdateRecord.Restart, if that restart lost the items; empty if another update failed.
 	Restart string `json:"restart,omitempty"`
 	Message string `json:"message"`
 }
@@ -101,8 +101,8 @@ func RetryToken(m *v1alpha1.Memcached) string {
 }
 
 // StopToken returns the announcement of the next stop of the pod's container for an update
-// to a revision: the current one if it is recent, or a new one. It is valid for the current
-// container only.
+// to a revision: the current announcement if it is recent, or a new one. An announcement
+// is valid for one container.
 func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
 	prefix := s.stopPrefix() + to.Hash() + "-"
 	current := s.Active.Annotations[annotations.Stop]
