@@ -1,6 +1,8 @@
-package main
+// Package quickstart tests quickstart.awk.
+package quickstart
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +24,7 @@ esac
 // run runs the script of the page with programs that only print, and returns their calls.
 func run(t *testing.T, item string) (calls []string, err error) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/quickstart.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := script(string(page))
+	text, err := exec.Command("../quickstart.awk", "../../docs/quickstart.md").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +36,7 @@ func run(t *testing.T, item string) (calls []string, err error) {
 	}
 	record := filepath.Join(directory, "calls")
 	cmd := exec.Command("bash")
-	cmd.Stdin = strings.NewReader(text)
+	cmd.Stdin = bytes.NewReader(text)
 	cmd.Env = append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"), "CALLS="+record, "ITEM="+item)
 	output, err := cmd.CombinedOutput()
 	t.Logf("%s", output)
