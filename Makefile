@@ -281,7 +281,7 @@ scorecard: ready scorecard-image operator
 
 # Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.
 release:
-	@$(HACK) ./release $(VERSION) $(IMAGE_DIGEST)
+	@hack/release.sh $(VERSION) $(IMAGE_DIGEST)
 
 ##@ Local cluster
 
