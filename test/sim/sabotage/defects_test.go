@@ -14,7 +14,7 @@ type edit struct{ old, new string }
 const (
 	planner    = "controllers/memcached/rollout/planner.go"
 	gates      = "controllers/memcached/rollout/gates.go"
-	state      = "controllers/memcached/shard/state.go"
+	change     = "controllers/memcached/shard/change.go"
 	plan       = "controllers/memcached/plan/"
 	conditions = "controllers/memcached/status/conditions.go"
 )
@@ -52,12 +52,12 @@ var defects = []defect{
 		"change.Method >= Recreate && s.Pod.State == Serving",
 		"change.Method > Recreate && s.Pod.State == Serving",
 	}}},
-	{"any announced stop counts as acknowledged", state, []edit{{
+	{"any announced stop counts as acknowledged", change, []edit{{
 		"agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())",
 		"agent.AnnouncedStop == stop",
 	}}},
-	{"a stop counts as acknowledged before the agent has read it", state, []edit{{
-		"f.stopAcknowledged = agent.AnnouncedStop == stop && ",
+	{"a stop counts as acknowledged before the agent has read it", change, []edit{{
+		"f.stopAcknowledged = r.agent.AnnouncedStop == stop && ",
 		"f.stopAcknowledged = ",
 	}}},
 	{"a Memcached that runs is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
