@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -93,6 +94,19 @@ func (s *supervisor) restart(arguments []string, changed bool) {
 		s.next = &arguments
 	}
 	s.stop(wire.PhaseRestarting, "", thenStart)
+}
+
+// pollSecrets reads the Secrets, and lets a memcached that serves load what has changed.
+func (s *supervisor) pollSecrets() {
+	if s.secrets.Poll(s.now()) {
+		if s.rejection != "" {
+			s.handled.arguments = "" // a Secret may have been the reason
+		}
+		s.publish()
+	}
+	if s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining {
+		s.secrets.Load(s.now(), func(l secrets.Loaded) { s.loads <- l })
+	}
 }
 
 // pollInterval is how often the pod's annotations are read. An idle poll only reads

@@ -46,16 +46,11 @@
 //
 // # TLS and authentication
 //
-// memcached's arguments determine whether it serves TLS. The agent reads the certificate from the volume of
-// a Secret, one generation at a time, since memcached rejects all connections after it has loaded a
-// certificate with another one's key. It writes what it has validated into the data volume, lets
-// memcached reload it, and compares what memcached then serves. A Secret that can't be used changes
+// memcached's arguments determine whether it serves TLS, and whether clients log in. It loads the certificate and the
+// users from Secrets (package secrets) while it runs. A Secret that can't be used changes
 // nothing. A restarted container starts with the last certificate that could be used, and a new pod
 // rather with one that some clients reject than with none. memcached never removes a CA or a key type
 // that it has loaded: the agent reports that a restart is required, and the operator decides when.
-//
-// The users that may log in come the same way. memcached reads them again for a signal and reports nothing, so
-// the agent logs in as each of them, and it has a user of its own.
 //
 // No port can serve both TLS and plain connections. While clients are migrated, the agent accepts them, and
 // forwards each connection by its first byte.

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 )
 
 const (
@@ -31,9 +29,7 @@ const (
 // binary is the memcached of the image, and the Secrets with which it starts.
 type binary struct {
 	process.Binary
-	// tls has the certificate, and users those who may log in, if memcached's arguments require them.
-	tls   *serverTLS
-	users *serverUsers
+	secrets *secrets.Set
 }
 
 // dryRun starts memcached without the items, on a free port, and returns the reason
@@ -62,14 +58,11 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 		return fmt.Errorf("finding a port for a dry run: %w", err)
 	}
 	silent := slog.New(slog.DiscardHandler) // the error has the last line
-	line, err := dryRunLine(memcached, arguments, port)
-	if err == nil {
-		_, err = memcached.users.prepare(arguments)
-	}
+	start, err := memcached.secrets.Prepare(arguments, time.Now())
 	if err != nil {
 		return err
 	}
-	line, server := memcached.users.server(line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	line, server := start.DryRunLine(port)
 	p, err := memcached.Start(memcached.Path, line, server, silent)
 	if err != nil {
 		return err
@@ -93,19 +86,6 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.Done
 	return err
-}
-
-// dryRunLine returns memcached's words with one port. With TLS it is a loopback address without TLS,
-// and memcached loads its certificate nevertheless.
-func dryRunLine(memcached binary, arguments []string, port int) ([]string, error) {
-	mode := cmdline.TLSModeOf(arguments)
-	if !mode.On {
-		return append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"), nil
-	}
-	if _, err := memcached.tls.prepare(mode, time.Now()); err != nil {
-		return nil, fmt.Errorf("the certificate for TLS can't be used: %w", err)
-	}
-	return append(memcached.tls.withoutListeners(arguments, mode), "-l", "notls:127.0.0.1:"+strconv.Itoa(port), "-U", "0"), nil
 }
 
 func freePort() (int, error) {

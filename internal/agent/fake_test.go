@@ -25,7 +25,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/testvolume"
 )
+
+const testHost = "cache-0.team.svc"
 
 // behavior is what differs from a memcached that starts and stops at once.
 type behavior struct {
@@ -38,10 +41,8 @@ type behavior struct {
 	killed func(words []string) bool
 	// deaf says that memcached never listens, and silent that it listens and never responds.
 	deaf, silent func(words []string) bool
-	// busy memcacheds have no free connection, stuck ones don't save, and lazy ones don't read their users again.
-	busy, stuck, lazy bool
-	// refresh is the answer to refresh_certs.
-	refresh string
+	// busy memcacheds have no free connection, and stuck ones don't save.
+	busy, stuck bool
 }
 
 func always([]string) bool { return true }
@@ -216,7 +217,7 @@ func (p *fakeProcess) signal(s os.Signal) error {
 	default:
 	}
 	p.mu.Lock()
-	stuck, lazy := p.stuck, p.lazy
+	stuck := p.stuck
 	if p.saving && s != syscall.SIGKILL {
 		p.t.Errorf("memcached gets %s while it saves", s)
 	}
@@ -232,7 +233,7 @@ func (p *fakeProcess) signal(s os.Signal) error {
 				p.save()
 				p.end(0)
 			}
-		case s == syscall.SIGHUP && !lazy && p.pass(time.Second):
+		case s == syscall.SIGHUP && p.pass(time.Second):
 			p.readUsers()
 		}
 	}()
@@ -359,9 +360,6 @@ func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) 
 	case request[0] == "version":
 		return "VERSION 1.6.45\r\n"
 	case request[0] == "refresh_certs":
-		if p.refresh != "" {
-			return p.refresh + "\r\n"
-		}
 		return "OK\r\n"
 	case request[0] == "stats" && len(request) == 1:
 		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.PID, p.clock(time.Now())-60, time.Now().Unix(), p.items, p.lookups)
@@ -379,7 +377,7 @@ type pod struct {
 	version   string // of memcached
 	peers     peers
 	info      map[string]string
-	volume    *testVolume
+	volume    *testvolume.Volume
 	log       *lockedBuilder
 	// other is what responds behind the Service; nil if nothing does.
 	other atomic.Pointer[wire.Status]
@@ -413,7 +411,7 @@ func newPod(t *testing.T) *pod {
 	t.Helper()
 	p := &pod{
 		t: t, memcached: &fakeMemcached{t: t}, version: "1.6.45", log: &lockedBuilder{},
-		config: config{podUID: "own", dataDir: t.TempDir(), podInfoDir: t.TempDir(), service: testHost + ":11212",
+		config: config{podUID: "own", dataDir: t.TempDir(), service: testHost + ":11212",
 			loopbackPort: wire.LoopbackPort, drainTimeout: time.Minute, handoverMode: wire.ModeStrict},
 		info: map[string]string{wire.ArgumentsFile: `["-m","64"]`},
 	}
@@ -424,7 +422,8 @@ func newPod(t *testing.T) *pod {
 		return wire.Status{}, errNoPeer
 	}}
 	t.Cleanup(p.abort)
-	p.volume = &testVolume{t: t, dir: p.config.podInfoDir}
+	p.volume = testvolume.New(t, nil)
+	p.config.podInfoDir = p.volume.Dir
 	p.annotate("", "")
 	return p
 }
@@ -437,14 +436,7 @@ func (p *pod) annotate(file, text string) {
 	for _, name := range []string{wire.StopFile, wire.ArgumentsFile, wire.RestartFile} {
 		content[name] = []byte(p.info[name])
 	}
-	p.volume.put(content)
-}
-
-// secret returns the volume of a Secret.
-func (p *pod) secret(content map[string][]byte) *testVolume {
-	volume := &testVolume{t: p.t, dir: p.t.TempDir()}
-	volume.put(content)
-	return volume
+	p.volume.Put(content)
 }
 
 // create starts a container, and returns an error if it can't start memcached.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -16,7 +17,7 @@ import (
 
 func testSupervisor(phase wire.Phase) *supervisor {
 	s := &supervisor{
-		tls: &serverTLS{}, users: &serverUsers{},
+		secrets: &secrets.Set{},
 		history: testHistory(),
 		phase:   phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
 		process: &process.Process{Client: process.NewClient(protocol.At("127.0.0.1:1"))},

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -45,9 +45,7 @@ func (s *supervisor) relaunch() {
 }
 
 func (s *supervisor) startMemcached() {
-	certificate, err := s.tls.forStart(s.arguments, s.now())
-	users, usersErr := s.users.prepare(s.arguments)
-	err = errors.Join(err, usersErr)
+	start, err := s.secrets.Prepare(s.arguments, s.now())
 	if err != nil && s.fallback != nil {
 		s.revert(err.Error())
 		return
@@ -56,15 +54,13 @@ func (s *supervisor) startMemcached() {
 		s.fail(err)
 		return
 	}
-	line, own := s.tls.commandLine(s.arguments, s.loopbackPort)
-	line, server := s.users.server(line, own)
-	p, err := s.binary.Start(s.binary.Path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
+	line, server := start.Line()
+	p, err := s.binary.Start(s.binary.Path, append(line, "-e", memoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
 		return
 	}
-	s.tls.started(certificate)
-	s.users.started(users)
+	s.secrets.Started(start, secrets.Memcached{Server: p.Client.Server, Command: p.Client.Command, Signal: p.Signal, Done: p.Done})
 	s.process = p
 	s.log.Info("Started memcached", "pid", p.PID, "arguments", s.arguments)
 	s.publish()

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -82,12 +82,8 @@ func (b *binary) addThrowawaySecrets() (remove func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory for a certificate: %w", err)
 	}
-	c, err := throwawayCertificate()
-	if err != nil {
-		return nil, err
-	}
-	b.tls, b.users = &serverTLS{tlsFiles: tlsFiles{dir}}, newServerUsers(config{dataDir: dir})
-	return func() { _ = os.RemoveAll(dir) }, errors.Join(b.tls.write(c), b.users.write([]user{{"preflight", b.users.password}}))
+	b.secrets, err = secrets.Throwaway(dir)
+	return func() { _ = os.RemoveAll(dir) }, err
 }
 
 // callWithTimeout returns what f returns, or an error after the timeout, when f

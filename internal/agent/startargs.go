@@ -84,11 +84,8 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 // memcached cannot change to them from the current ones and keep its items.
 func validateArguments(memcached binary, text string, current []string) ([]string, error) {
 	desired, err := cmdline.Parse(text)
-	if problem := memcached.tls.problem(); err == nil && problem != "" && cmdline.TLSModeOf(desired).On && !cmdline.TLSModeOf(current).On {
-		err = errors.New("the certificate for TLS can't be used: " + problem)
-	}
-	if problem := memcached.users.problem(); err == nil && problem != "" && cmdline.RequiresLogin(desired) && !cmdline.RequiresLogin(current) {
-		err = errors.New("the users can't be read: " + problem)
+	if err == nil {
+		err = memcached.secrets.Problem(desired, current)
 	}
 	if err == nil && !slices.Equal(desired, current) {
 		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.Version), false, servingDryRunTimeout)

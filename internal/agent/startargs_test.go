@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -49,7 +51,7 @@ func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 			`["-m","128"]`, savedData{file: metaFor(m128...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := selectStartArgs(binary{Binary: process.Binary{Path: "/nonexistent", Version: "1.6.45", Start: process.Start}, tls: &serverTLS{}, users: &serverUsers{}}, c.text, c.saved)
+			got, err := selectStartArgs(binary{Binary: process.Binary{Path: "/nonexistent", Version: "1.6.45", Start: process.Start}, secrets: secrets.NewSet(secrets.Volumes{}, "", "", 0, slog.New(slog.DiscardHandler))}, c.text, c.saved)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q in it", err, c.err)

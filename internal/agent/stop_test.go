@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/testvolume"
 )
 
 // test/process covers stops of a serving memcached.
@@ -41,11 +43,11 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 // The operator may be removed after it has announced a stop.
 func TestAnnouncedStopAges(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	volume := &testVolume{t: t, dir: t.TempDir()}
-	s := supervisor{config: config{podInfoDir: volume.dir}, tls: &serverTLS{}, users: &serverUsers{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	volume := testvolume.New(t, nil)
+	s := supervisor{config: config{podInfoDir: volume.Dir}, secrets: &secrets.Set{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
-		volume.put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil})
+		volume.Put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil})
 		s.pollAnnotations()
 		return s.states.Load().status.AnnouncedStop
 	}

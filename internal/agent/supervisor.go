@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -24,10 +26,7 @@ type config struct {
 	// discoveryListen is the address at which clients request the list of the shards; empty if the
 	// pod has none.
 	discoveryListen string
-	// tlsVolume is the path of the Secret's volume with the certificate; empty if the pod has none.
-	tlsVolume string
-	// authVolume is the path of the Secret's volume with the users; empty if the pod has none.
-	authVolume string
+	secretVolumes   secrets.Volumes
 	// loopbackPort is where memcached serves the agent while it serves clients with TLS.
 	loopbackPort int
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
@@ -60,8 +59,7 @@ type supervisor struct {
 	handoverPorts chan int
 	origins       chan originRequest
 	receptions    chan receptionReport
-	reloads       chan reloadEnd
-	usersReloads  chan usersReloadEnd
+	loads         chan secrets.Loaded
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
@@ -82,8 +80,7 @@ type supervisor struct {
 	// postponed is how many checks of them in a row had no result.
 	postponed int
 
-	tls   *serverTLS
-	users *serverUsers
+	secrets *secrets.Set
 	// forwarder is nil unless clients may connect with and without TLS.
 	forwarder *forwarder
 
@@ -172,9 +169,13 @@ func newSupervisor(c config, found process.Binary, peers peers, states *atomic.P
 	if err != nil {
 		return nil, err
 	}
-	memcached := binary{Binary: found, tls: newServerTLS(c), users: newServerUsers(c)}
-	if err := awaitSecrets(memcached, info.arguments, saved, terminations, log); err != nil {
-		return nil, err
+	host, _, _ := net.SplitHostPort(c.service)
+	memcached := binary{Binary: found, secrets: secrets.NewSet(c.secretVolumes, c.dataDir, host, c.loopbackPort, log)}
+	// A container that starts again has what the former one wrote.
+	if arguments, err := cmdline.Parse(info.arguments); err == nil && saved.last.At.IsZero() {
+		if err := memcached.secrets.Await(arguments, terminations); err != nil {
+			return nil, err
+		}
 	}
 	selected, err := selectStartArgs(memcached, info.arguments, saved)
 	if err != nil {
@@ -184,10 +185,10 @@ func newSupervisor(c config, found process.Binary, peers peers, states *atomic.P
 		config: c, binary: memcached, peers: peers, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: states,
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
-		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1), usersReloads: make(chan usersReloadEnd, 1),
+		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.last.Announced},
-		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, tls: memcached.tls, users: memcached.users,
+		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets,
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
@@ -215,8 +216,7 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleTermination()
 		case <-poll.C:
 			s.pollAnnotations()
-			s.pollCertificate()
-			s.pollUsers()
+			s.pollSecrets()
 		case p := <-s.exits:
 			s.handleExit(p)
 		case r := <-s.responses:
@@ -229,10 +229,9 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleOrigin(r)
 		case r := <-s.receptions:
 			s.handleReception(r)
-		case end := <-s.reloads:
-			s.handleReload(end)
-		case end := <-s.usersReloads:
-			s.handleUsersReload(end)
+		case l := <-s.loads:
+			l.Record()
+			s.publish()
 		case <-s.timer.C:
 			onTimer := s.onTimer
 			s.onTimer = nil
@@ -290,7 +289,7 @@ func (s *supervisor) status() wire.Status {
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.Version, Arguments: s.arguments, ArgumentsError: s.rejection,
 		AnnouncedStop: s.stopToken(), Restart: s.handled.restarted, Start: s.start,
-		Secrets: s.secrets(),
+		Secrets: s.secrets.Status(),
 	}
 	if s.process != nil {
 		status.PID = s.process.PID
