@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
@@ -126,7 +127,7 @@ func (s *supervisor) serve() {
 		go sampleIdle(s.process.Client, s.process.Done, s.memoryFile())
 	}
 	if s.discoveryListen != "" {
-		go newDiscovery(s.config, s.states, s.log).storeItem(s.process.Done, s.process.Client)
+		go discovery.StoreItem(s.process.Done, s.process.Client, s.podInfoDir, s.log)
 	}
 	s.log.Info("memcached is serving", "version", s.binary.Version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)

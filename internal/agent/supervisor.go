@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -146,7 +147,8 @@ func supervise(c config, log *slog.Logger) error {
 		go serveMetrics(c.metricsListen, s.states, s.history, log)
 	}
 	if c.discoveryListen != "" {
-		go newDiscovery(c, s.states, log).serve(c.discoveryListen)
+		version := func() string { return s.states.Load().status.Version }
+		go discovery.Endpoint{Dir: c.podInfoDir, Version: version}.Serve(c.discoveryListen, log)
 	}
 	go serveInsights(c.dataDir, s.states, log)
 	if c.handoverKey != "" {
