@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/insights"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -40,12 +41,25 @@ func Command(version string, args []string, out io.Writer) error {
 	case len(args) >= 1 && args[0] == "preflight":
 		return preflight(args[1:], out)
 	case len(args) >= 1 && (args[0] == "hotkeys" || args[0] == "connections"):
-		return insights(args[0], args[1:], out)
+		return printInsights(args[0], args[1:], out)
 	case len(args) == 1 && args[0] == "version":
 		_, err := fmt.Fprintln(out, version)
 		return err
 	}
 	return &exitError{code: 2, message: usage}
+}
+
+func printInsights(command string, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("agent "+command, flag.ContinueOnError)
+	dir := flags.String("data", defaultDataDir, "`directory` of the memory volume that stores the items")
+	watch := insights.WatchTime
+	if command == "hotkeys" {
+		flags.DurationVar(&watch, "for", watch, fmt.Sprintf("how long to watch, at most %s", insights.MaxWatchTime))
+	}
+	if err := flags.Parse(args); err != nil {
+		return usageError(err)
+	}
+	return insights.Print(out, *dir, command, watch)
 }
 
 func usageError(err error) error {

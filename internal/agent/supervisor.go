@@ -12,6 +12,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
+	"github.com/memcached-operator/memcached-operator/internal/agent/insights"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -150,7 +151,10 @@ func supervise(c config, log *slog.Logger) error {
 		version := func() string { return s.states.Load().status.Version }
 		go discovery.Endpoint{Dir: c.podInfoDir, Version: version}.Serve(c.discoveryListen, log)
 	}
-	go serveInsights(c.dataDir, s.states, log)
+	go insights.Serve(c.dataDir, func() (*process.Client, wire.Phase) {
+		current := s.states.Load()
+		return current.client, current.status.Phase
+	}, log)
 	if c.handoverKey != "" {
 		go serveHandover(c, s.origins, s.handoverPorts, log)
 	}

@@ -1,11 +1,14 @@
-package agent
+// Package insights has what users may see of each other: the most-read keys, and the addresses of
+// clients. The agent serves them at a Unix socket in the data volume, for "agent hotkeys" and
+// "agent connections" in the same container. So the API server decides who sees them, by the
+// permission to run commands in the pod.
+package insights
 
 import (
 	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,23 +18,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
-// The insights are what users may see of each other: the most-read keys, and the addresses of
-// clients. The agent serves them at a Unix socket in the data volume, for "agent hotkeys" and
-// "agent connections" in the same container. So the API server decides who sees them, by the
-// permission to run commands in the pod.
 const (
-	// watchTime is how long the agent watches reads by default, maxWatchTime at most.
-	watchTime    = 5 * time.Second
-	maxWatchTime = 30 * time.Second
+	// WatchTime is how long the agent watches reads by default, MaxWatchTime at most.
+	WatchTime    = 5 * time.Second
+	MaxWatchTime = 30 * time.Second
+	// maxRequests is how many connections stay at the socket.
+	maxRequests = 16
 	// maxReads ends a watch before. They are enough for a key with 1% of the reads, and a
 	// shard that is busy must not work for the watch any longer.
 	maxReads = 100_000
@@ -45,11 +46,14 @@ const (
 	connsTimeout = 5 * time.Second
 )
 
-func insightsPath(dir string) string { return filepath.Join(dir, "insights.sock") }
+func socket(dir string) string { return filepath.Join(dir, "insights.sock") }
 
-// serveInsights returns when it can't listen, which the agent survives.
-func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) {
-	path := insightsPath(dir)
+// Memcached returns how the agent connects to it, nil while it doesn't serve, and its phase.
+type Memcached func() (*process.Client, wire.Phase)
+
+// Serve returns when it can't listen in the data volume, which the agent survives.
+func Serve(dir string, memcached Memcached, log *slog.Logger) {
+	path := socket(dir)
 	err := files.RemoveIfExists(path) // of an earlier agent
 	var listener net.Listener
 	if err == nil {
@@ -62,11 +66,11 @@ func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) 
 		log.Warn("This pod has no insights", "error", err)
 		return
 	}
-	server := &http.Server{Handler: insightsHandler(states), ReadTimeout: 2 * time.Second, WriteTimeout: 2 * maxWatchTime, MaxHeaderBytes: 8 << 10}
-	_ = server.Serve(&connlimit.Listener{Listener: listener, Limit: metricsConnections})
+	server := &http.Server{Handler: handler(memcached), ReadTimeout: 2 * time.Second, WriteTimeout: 2 * MaxWatchTime, MaxHeaderBytes: 8 << 10}
+	_ = server.Serve(&connlimit.Listener{Listener: listener, Limit: maxRequests})
 }
 
-func insightsHandler(states *atomic.Pointer[state]) http.Handler {
+func handler(memcached Memcached) http.Handler {
 	mux := http.NewServeMux()
 	slot := make(chan struct{}, 1)
 	handle := func(path string, answer func(ctx context.Context, c *process.Client, r *http.Request) ([]byte, error)) {
@@ -78,12 +82,12 @@ func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 				http.Error(w, "another request is running: try again", http.StatusTooManyRequests)
 				return
 			}
-			current := states.Load()
-			if !current.serving() {
-				http.Error(w, "memcached is not serving: phase "+string(current.status.Phase), http.StatusServiceUnavailable)
+			client, phase := memcached()
+			if client == nil {
+				http.Error(w, "memcached is not serving: phase "+string(phase), http.StatusServiceUnavailable)
 				return
 			}
-			text, err := answer(r.Context(), current.client, r)
+			text, err := answer(r.Context(), client, r)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusBadGateway)
 				return
@@ -93,8 +97,8 @@ func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 	}
 	handle("/hotkeys", func(ctx context.Context, c *process.Client, r *http.Request) ([]byte, error) {
 		duration, err := time.ParseDuration(r.URL.Query().Get("for"))
-		if err != nil || duration <= 0 || duration > maxWatchTime {
-			return nil, fmt.Errorf("-for must be at most %s", maxWatchTime)
+		if err != nil || duration <= 0 || duration > MaxWatchTime {
+			return nil, fmt.Errorf("-for must be at most %s", MaxWatchTime)
 		}
 		return hotKeys(ctx, c, duration)
 	})
@@ -245,27 +249,15 @@ func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// insights prints an answer of the agent that runs in the same container.
-func insights(command string, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("agent "+command, flag.ContinueOnError)
-	dir := flags.String("data", defaultDataDir, "`directory` of the memory volume that stores the items")
-	query := ""
-	if command == "hotkeys" {
-		flags.DurationVar(new(time.Duration), "for", watchTime, fmt.Sprintf("how long to watch, at most %s", maxWatchTime))
-	}
-	if err := flags.Parse(args); err != nil {
-		return usageError(err)
-	}
-	if f := flags.Lookup("for"); f != nil {
-		query = "?for=" + f.Value.String()
-	}
-	conn, err := net.Dial("unix", insightsPath(*dir))
+// Print prints an answer of the agent that runs in the same container, to "hotkeys" or "connections".
+func Print(out io.Writer, dir, command string, watch time.Duration) error {
+	conn, err := net.Dial("unix", socket(dir))
 	if err != nil {
 		return fmt.Errorf("connecting to the agent: %w", err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(2 * maxWatchTime))
-	if _, err := fmt.Fprintf(conn, "GET /%s%s HTTP/1.0\r\n\r\n", command, query); err != nil {
+	_ = conn.SetDeadline(time.Now().Add(2 * MaxWatchTime))
+	if _, err := fmt.Fprintf(conn, "GET /%s?for=%s HTTP/1.0\r\n\r\n", command, watch); err != nil {
 		return err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -1,11 +1,10 @@
-package agent
+package insights
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,21 +49,20 @@ func TestCountsOfKeysAreBounded(t *testing.T) {
 }
 
 func TestInsightsOfAShardThatDoesNotServe(t *testing.T) {
-	states := &atomic.Pointer[state]{}
-	states.Store(&state{status: wire.Status{Phase: wire.PhaseRestarting}})
+	restarting := func() (*process.Client, wire.Phase) { return nil, wire.PhaseRestarting }
 	w := httptest.NewRecorder()
-	insightsHandler(states).ServeHTTP(w, httptest.NewRequest("GET", "/connections", nil))
+	handler(restarting).ServeHTTP(w, httptest.NewRequest("GET", "/connections", nil))
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "phase Restarting") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 }
 
 func TestWatchesAreBounded(t *testing.T) {
-	states := &atomic.Pointer[state]{}
-	states.Store(&state{client: process.NewClient(protocol.At("127.0.0.1:1"))})
+	client := process.NewClient(protocol.At("127.0.0.1:1"))
+	serving := func() (*process.Client, wire.Phase) { return client, wire.PhaseServing }
 	for _, query := range []string{"", "?for=0s", "?for=-1s", "?for=31s", "?for=long"} {
 		w := httptest.NewRecorder()
-		insightsHandler(states).ServeHTTP(w, httptest.NewRequest("GET", "/hotkeys"+query, nil))
+		handler(serving).ServeHTTP(w, httptest.NewRequest("GET", "/hotkeys"+query, nil))
 		if w.Code != 502 || !strings.Contains(w.Body.String(), "at most 30s") {
 			t.Errorf("%s: %d: %s", query, w.Code, w.Body)
 		}
