@@ -3,13 +3,10 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -283,54 +280,4 @@ func TestOperatorExportsWhetherItLeads(t *testing.T) {
 	if got := leads(); got != "leader 1" {
 		t.Errorf("after the election: %s", got)
 	}
-}
-
-// BenchmarkScrapeOfFiveThousand prints what a scrape costs an operator with 5,000 Memcacheds of
-// three shards, each in an update and with a schedule.
-func BenchmarkScrapeOfFiveThousand(b *testing.B) {
-	cache := &objects{}
-	for i := range 5000 {
-		m := exampleMemcached(fmt.Sprintf("cache-%d", i))
-		m.Status.Update = &v1alpha1.UpdateStatus{Method: v1alpha1.UpdateRestart, Gate: v1alpha1.GateShardUnavailable}
-		cache.memcacheds = append(cache.memcacheds, *m)
-	}
-	source := Source{Cache: cache, Elected: closed()}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&Memcacheds{Source: source, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())})
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
-	var size countingWriter
-	before := cpuTime(b)
-	var memory runtime.MemStats
-	for b.Loop() {
-		size = 0
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(response{recorder, &size}, httptest.NewRequest("GET", "/metrics", nil))
-	}
-	runtime.ReadMemStats(&memory)
-	b.ReportMetric(float64(size), "bytes/scrape")
-	b.ReportMetric((cpuTime(b)-before).Seconds()/float64(b.N), "cpu-s/scrape")
-	b.ReportMetric(float64(memory.Sys)/(1<<20), "MiB-of-process")
-}
-
-type countingWriter int
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	*w += countingWriter(len(p))
-	return len(p), nil
-}
-
-type response struct {
-	*httptest.ResponseRecorder
-	to io.Writer
-}
-
-func (r response) Write(p []byte) (int, error) { return r.to.Write(p) }
-
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
