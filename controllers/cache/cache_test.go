@@ -22,6 +22,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -222,7 +223,8 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		"MemcachedRestore":         {&v1alpha1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills)}, []string{annotations.Refills}, 1},
 		"MemcachedScheduledBackup": {&v1alpha1.MemcachedScheduledBackup{ObjectMeta: metadata()}, nil, 1},
 		"Job":                      {&batchv1.Job{ObjectMeta: metadata(annotations.TransferOf)}, []string{annotations.TransferOf}, 0},
-		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours)}, nil, 0},
+		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours, annotations.Update)}, nil, 0},
+		"ReplicaSet":               {&appsv1.ReplicaSet{ObjectMeta: metadata(ours, annotations.Update)}, []string{annotations.Update}, 0},
 	} {
 		o := store(t, trimOwned, c.object)
 		if got := slices.Sorted(maps.Keys(o.GetAnnotations())); !slices.Equal(got, c.annotations) {
@@ -243,9 +245,12 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 
 func TestCacheContainsTheOperatorsPods(t *testing.T) {
 	for _, owners := range [][]metav1.OwnerReference{controlledBy("apps/v1", "ReplicaSet"), controlledBy("batch/v1", "Job"), controlledBy(v1alpha1.GroupVersion.String(), "Memcached")} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners}, Spec: corev1.PodSpec{NodeName: "node1"}}
-		if store(t, trimPod, pod).Spec.NodeName != "node1" {
-			t.Errorf("a pod of a %s is stored without its content", owners[1].Kind)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners, Annotations: map[string]string{annotations.Update: "{}"}}, Spec: corev1.PodSpec{NodeName: "node1",
+			Tolerations: []corev1.Toleration{{Key: "cache"}}, PriorityClassName: "high", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}
+		shardtest.MountTLS(pod, "own")
+		want := pod.DeepCopy()
+		if got := store(t, trimPod, pod); !reflect.DeepEqual(got.Spec, want.Spec) || got.Annotations[annotations.Update] != "{}" {
+			t.Errorf("a pod of a %s is stored as %+v with the annotations %v", owners[1].Kind, got.Spec, got.Annotations)
 		}
 	}
 }

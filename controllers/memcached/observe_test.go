@@ -2,8 +2,6 @@ package memcached
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,7 +18,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // Its result may differ: it had other credentials and another agent image.
@@ -39,48 +36,6 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 	obs := env.observe("cache")
 	if len(obs.PreflightPods) != 1 || obs.PreflightPods[0].Name != "own" {
 		t.Errorf("%d preflight pods", len(obs.PreflightPods))
-	}
-}
-
-func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
-	env := newEnv(t)
-	env.create("cache", everyField)
-	env.converge("cache")
-	pod := env.runPod("cache-0", "a", "10.0.0.1")
-	size := func(o client.Object) int {
-		raw, err := json.Marshal(o)
-		env.must(err)
-		return len(raw)
-	}
-	set, service, m := &appsv1.ReplicaSet{}, &corev1.Service{}, &v1alpha1.Memcached{}
-	for _, c := range []struct {
-		object client.Object
-		name   string
-		// entries is how many managed fields entries the cache keeps.
-		entries     int
-		annotations []string
-	}{
-		{set, "cache-0", 1, []string{annotations.Update}}, {service, "cache-0", 1, nil},
-		{pod, "cache-0-a", 0, []string{annotations.Update}}, {m, "cache", 0, []string{v1alpha1.AnnotationRetry}},
-	} {
-		env.read(c.name, c.object)
-		entry := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}
-		c.object.SetManagedFields(append(c.object.GetManagedFields(), entry))
-		c.object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.com/theirs": "yes", v1alpha1.AnnotationRetry: "1", annotations.Update: "{}"})
-		before := size(c.object)
-		for range 2 { // the cache may transform an object again
-			env.must(trim(c.object))
-		}
-		t.Logf("%T: %d bytes as JSON, %d before", c.object, size(c.object), before)
-		if n := len(c.object.GetManagedFields()); n != c.entries {
-			t.Errorf("%T has %d managed fields entries, want %d", c.object, n, c.entries)
-		}
-		if a := slices.Collect(maps.Keys(c.object.GetAnnotations())); !slices.Equal(a, c.annotations) {
-			t.Errorf("%T has the annotations %v, want %v", c.object, a, c.annotations)
-		}
-	}
-	if pod.Spec.NodeName != "node1" || len(pod.Spec.Tolerations) < 2 || pod.Spec.PriorityClassName == "" || len(pod.Spec.ImagePullSecrets) != 1 || !resources.MountsTLS(pod, "own") || !resources.MountsUsers(pod, "users") || len(pod.Spec.Volumes) != 2 {
-		t.Errorf("pod spec %+v", pod.Spec)
 	}
 }
 
