@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -66,6 +68,25 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	return pods[i]
+}
+
+// Inputs are what EvaluateAll compares shards with.
+type Inputs struct {
+	Memcached *v1alpha1.Memcached
+	// Update is the revision that the spec results in.
+	Update resources.PodRevision
+	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
+	// of another one.
+	Agents, Receiving map[string]agentwire.Status
+	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
+	Secrets map[types.UID]agentwire.Secrets
+	Now     time.Time
+	// Resizing is what Kubernetes resizes of running pods.
+	Resizing resources.Resizing
+	// acceptsRequests is whether all shards have the update revision. What is requested of one shard waits for it.
+	acceptsRequests bool
+	// attempt is the RetryToken, and replacing the shard that is being replaced, as the status says; empty for none.
+	attempt, replacing string
 }
 
 // Observer reads shards. Most of them have the same revision, which it parses once.

@@ -3,13 +3,10 @@ package shard
 import (
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -17,25 +14,6 @@ import (
 
 // DrainedPodDeletionCost makes a ReplicaSet delete a pod before others.
 const DrainedPodDeletionCost = "-1000"
-
-// Inputs are what EvaluateAll compares shards with.
-type Inputs struct {
-	Memcached *v1alpha1.Memcached
-	// Update is the revision that the spec results in.
-	Update resources.PodRevision
-	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
-	// of another one.
-	Agents, Receiving map[string]agentwire.Status
-	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
-	Secrets map[types.UID]agentwire.Secrets
-	Now     time.Time
-	// Resizing is what Kubernetes resizes of running pods.
-	Resizing resources.Resizing
-	// acceptsRequests is whether all shards have the update revision. What is requested of one shard waits for it.
-	acceptsRequests bool
-	// attempt is the RetryToken, and replacing the shard that is being replaced, as the status says; empty for none.
-	attempt, replacing string
-}
 
 // State is an evaluated shard.
 type State struct {
