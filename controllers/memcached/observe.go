@@ -46,8 +46,7 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached, memory obs
 		Unreachable: map[string]bool{},
 		Receiving:   map[string]agentwire.Status{},
 		Restores:    map[string]observation.Object{},
-		Owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
+		Owned:       resources.OwnedMeta(m),
 	}
 	if err := r.observeObjects(ctx, obs); err != nil {
 		return nil, err

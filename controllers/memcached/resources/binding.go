@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
@@ -31,13 +30,8 @@ func (b *Builder) BindingSecret(size int) *corev1.Secret {
 		"username":                  v1alpha1.BindingUser,
 		v1alpha1.BindingPasswordKey: "",
 	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: v1alpha1.BindingSecretName(b.name), Namespace: b.namespace, Labels: b.labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.memcached, v1alpha1.GroupVersion.WithKind("Memcached"))},
-		},
-		Type: bindingType, Data: map[string][]byte{},
-	}
+	secret := &corev1.Secret{ObjectMeta: b.owned, Type: bindingType, Data: map[string][]byte{}}
+	secret.Name = v1alpha1.BindingSecretName(b.name)
 	for key, value := range data {
 		secret.Data[key] = []byte(value)
 	}

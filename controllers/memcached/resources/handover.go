@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -60,13 +59,9 @@ func handoverSecretName(memcached string) string { return memcached + "-handover
 // HandoverSecret returns the Secret with which the shards' pods authenticate each other and encrypt
 // the items, without the key. The kubelet needn't watch an immutable one.
 func (b *Builder) HandoverSecret() *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: handoverSecretName(b.name), Namespace: b.namespace, Labels: b.labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.memcached, v1alpha1.GroupVersion.WithKind("Memcached"))},
-		},
-		Type: corev1.SecretTypeOpaque, Immutable: new(true),
-	}
+	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true)}
+	secret.Name = handoverSecretName(b.name)
+	return secret
 }
 
 // addHandover adds to the pod of a shard what it needs for a handover. The pod starts without the

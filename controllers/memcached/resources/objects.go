@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -151,6 +152,12 @@ func Labels(memcached string) map[string]string {
 	}
 }
 
+// OwnedMeta returns the metadata of an object that is deleted with its Memcached, without a name.
+func OwnedMeta(m *v1alpha1.Memcached) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Labels: Labels(m.Name),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}}
+}
+
 // PreflightLabels returns the labels of a Memcached's preflight pods. No Service, budget or policy
 // of its shards selects them.
 func PreflightLabels(memcached string) map[string]string {
@@ -229,6 +236,8 @@ type Builder struct {
 	labels, preflightLabels map[string]string
 	// owner is how the garbage collector deletes the objects with their Memcached.
 	owner *metav1ac.OwnerReferenceApplyConfiguration
+	// owned is OwnedMeta.
+	owned metav1.ObjectMeta
 	// templates by revision: the shards' templates differ only in labels and names.
 	templates map[string]*template
 }
@@ -236,7 +245,7 @@ type Builder struct {
 // NewBuilder returns the builder of a Memcached's objects.
 func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
 	return &Builder{
-		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), preflightLabels: PreflightLabels(m.Name), templates: map[string]*template{},
+		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), preflightLabels: PreflightLabels(m.Name), templates: map[string]*template{}, owned: OwnedMeta(m),
 		owner: metav1ac.OwnerReference().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Memcached").
 			WithName(m.Name).WithUID(m.UID).WithController(true).WithBlockOwnerDeletion(true),
 	}
