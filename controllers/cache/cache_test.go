@@ -26,7 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// The tests of controllers/memcached read through this cache's transforms from an API server.
+// The tests of controllers/memcached and the simulation read through the transforms of this cache.
 
 // Reading a kind by mistake must not cache all Secrets of the cluster either.
 func TestOnlyTheOperatorsObjectsAreCached(t *testing.T) {

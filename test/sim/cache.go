@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	managercache "github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // cache is what the operator's informers hold: each kind as it was at some time, of
-// the simtest.Kinds that the operator makes only what bears its label.
+// the simtest.Kinds that the operator makes only what bears its label. It holds what the manager's cache keeps of an object.
 type cache struct {
 	server *simtest.Server
 	// seen is how many changes of a kind the informer has received.
@@ -42,15 +44,30 @@ func (c *cache) next(k simtest.Kind) (was, is client.Object) {
 	change := c.server.Past[k][c.seen[k]]
 	c.seen[k]++
 	was, is = c.held[k][change.Name], change.Is
-	if is != nil && !isCached(k, is) {
-		is = nil
-	}
-	if is == nil {
+	if is == nil || !isCached(k, is) {
 		delete(c.held[k], change.Name)
-	} else {
-		c.held[k][change.Name] = is
+		return was, nil
 	}
+	is = trimmed(is)
+	c.held[k][change.Name] = is
 	return was, is
+}
+
+var cacheOptions = managercache.Options("")
+
+// trimmed returns what the manager's cache keeps of an object.
+func trimmed(o client.Object) client.Object {
+	trim := cacheOptions.DefaultTransform
+	for kind, by := range cacheOptions.ByObject {
+		if reflect.TypeOf(kind) == reflect.TypeOf(o) {
+			trim = by.Transform
+		}
+	}
+	kept, err := trim(o.DeepCopyObject())
+	if err != nil {
+		panic(err)
+	}
+	return kept.(client.Object)
 }
 
 // isCached reports whether the informer of a kind receives an object.
