@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -198,7 +197,7 @@ func TestForeignObjectsAreNoPartOfWhatIsShared(t *testing.T) {
 	foreign := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	foreign.Spec.Template.Spec.Containers = []corev1.Container{{Command: []string{"of", "a", "foreign", "object"}}}
 	store(t, trimOwned, foreign)
-	if _, ok := internedParts.all[`["of","a","foreign","object"]`]; ok {
+	if _, ok := interned.values[`["of","a","foreign","object"]`]; ok {
 		t.Error("the command of a foreign object is stored")
 	}
 }
@@ -329,20 +328,22 @@ func TestLargestReplicaSetIsStored(t *testing.T) {
 }
 
 func TestInternedValuesAreSharedAndBounded(t *testing.T) {
-	var sets interned[*metav1.FieldsV1]
 	first := metav1.NewFieldsV1(`{"f:spec":{}}`)
-	if sets.shared(first.GetRawString(), first) != first || sets.shared(first.GetRawString(), metav1.NewFieldsV1(`{"f:spec":{}}`)) != first {
+	if intern(first.GetRawString(), first) != first || intern(first.GetRawString(), metav1.NewFieldsV1(`{"f:spec":{}}`)) != first {
 		t.Error("equal sets are stored twice")
 	}
-	if other := metav1.NewFieldsV1(`{"f:status":{}}`); sets.shared(other.GetRawString(), other) != other {
+	if other := metav1.NewFieldsV1(`{"f:status":{}}`); intern(other.GetRawString(), other) != other {
 		t.Error("a set was replaced by another one")
 	}
-	var values interned[string]
-	large := strings.Repeat("x", maxInterned/8)
-	for i := range 20 {
-		values.shared(strconv.Itoa(i)+large, large)
+	interned.values, interned.size = nil, 0
+	most := 0
+	for i := range 100 {
+		text := fmt.Sprintf("%0*d", maxShared, i)
+		intern(text, i)
+		intern(text+"x", i) // too long
+		most = max(most, len(interned.values))
 	}
-	if got := len(values.all); got != 20%7 { // seven fit
-		t.Errorf("%d values are kept, want %d", got, 20%7)
+	if want := maxInterned / maxShared; most != want {
+		t.Errorf("up to %d values are kept, want %d", most, want)
 	}
 }

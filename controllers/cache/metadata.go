@@ -37,7 +37,7 @@ const (
 	// stands for them. The API server rejects that name, so no write of the list removes one of them.
 	maxFinalizers     = 4 << 10
 	tooManyFinalizers = "too many finalizers"
-	// Equal annotations of these sizes, in bytes, share memory.
+	// Equal annotations from minShared bytes on share memory, and so do equal values whose text has up to maxShared bytes.
 	minShared, maxShared = 256, resources.MaxDiscoveryList
 )
 
@@ -74,7 +74,7 @@ func trimMetadata(o client.Object) {
 		return e.FieldsV1 == nil || !keepsEntry(o, e)
 	})
 	for i, e := range entries {
-		entries[i].FieldsV1 = internedFieldSets.shared(e.FieldsV1.GetRawString(), e.FieldsV1)
+		entries[i].FieldsV1 = intern(e.FieldsV1.GetRawString(), e.FieldsV1)
 	}
 	o.SetManagedFields(entries)
 	applied := appliedFields(o)
@@ -164,8 +164,8 @@ func (s fieldSet) only(values map[string]string, names ...string) map[string]str
 		return !slices.Contains(names, name) && !strings.Contains(string(s), `"f:`+name+`"`)
 	})
 	for name, value := range values {
-		if len(value) >= minShared && len(value) <= maxShared {
-			values[name] = internedValues.shared(value, value)
+		if len(value) >= minShared {
+			values[name] = intern(value, value)
 		}
 	}
 	return values
@@ -194,49 +194,37 @@ func sharePodSpec(spec *corev1.PodSpec) {
 
 // share replaces a value by the stored one that is equal, if there is one.
 func share[T any](value *T) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return // it takes its own memory
-	}
-	if same, ok := internedParts.shared(string(raw), *value).(T); ok {
-		*value = same
+	if raw, err := json.Marshal(value); err == nil && string(raw) != "null" {
+		*value = intern(string(raw), *value)
 	}
 }
 
-var (
-	internedFieldSets interned[*metav1.FieldsV1]
-	internedValues    interned[string]
-	internedParts     interned[any]
-)
-
-// interned stores one copy of equal values: the objects of a kind and of one Memcached
-// have the same field sets, whose identity is part of them. The set of a ReplicaSet has
-// 2.9 kB, and 1,000 Memcacheds of three shards need 7 MB less (ADR 8).
-type interned[T any] struct {
+// interned has one copy of equal values: the objects of a kind and of one Memcached, and of most Memcacheds, have the same sets of fields and
+// the same parts of pods' specs (ADR 8). The objects of one Memcached are mostly received one after the other, so it starts from empty
+// when the texts of the values have more than maxInterned bytes.
+var interned struct {
 	lock sync.Mutex
-	all  map[string]T
+	// values by their text
+	values map[string]any
 	// size of the texts in bytes
 	size int
 }
 
-// maxInterned bounds the values that are kept for comparison, in bytes of their texts. The objects of
-// one Memcached are mostly received one after the other.
 const maxInterned = 1 << 20
 
-// shared returns the stored copy of a value, which must not be changed.
-func (i *interned[T]) shared(text string, value T) T {
-	i.lock.Lock()
-	defer i.lock.Unlock()
-	if same, ok := i.all[text]; ok {
+// intern returns the stored copy of a value, which must not be changed.
+func intern[T any](text string, value T) T {
+	if len(text) > maxShared {
+		return value
+	}
+	interned.lock.Lock()
+	defer interned.lock.Unlock()
+	if same, ok := interned.values[text].(T); ok {
 		return same
 	}
-	if i.all == nil {
-		i.all = map[string]T{}
+	if interned.size += len(text); interned.values == nil || interned.size > maxInterned {
+		interned.values, interned.size = map[string]any{}, len(text)
 	}
-	if i.size += len(text); i.size > maxInterned {
-		clear(i.all)
-		i.size = len(text)
-	}
-	i.all[text] = value
+	interned.values[text] = value
 	return value
 }
