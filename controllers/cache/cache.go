@@ -84,11 +84,6 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 		if !ok { // the tombstone of an object whose deletion the cache missed
 			return from, nil
 		}
-		if isForeign(o) { // before any of it is compared with what is stored
-			trimMetadata(o)
-			reduce(o)
-			return o, nil
-		}
 		trim(o)
 		trimMetadata(o)
 		if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {

@@ -14,7 +14,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -109,23 +108,6 @@ func isCustom(o client.Object) bool {
 	default:
 		return false
 	}
-}
-
-// isForeign reports whether the operator neither applied an object nor owns it. Most pods
-// belong to a ReplicaSet or a Job.
-func isForeign(o client.Object) bool {
-	if isCustom(o) || appliedFields(o) != "" {
-		return false
-	}
-	controller := metav1.GetControllerOf(o)
-	if controller == nil {
-		return true
-	}
-	if _, isPod := o.(*corev1.Pod); isPod && (controller.Kind == "ReplicaSet" || controller.Kind == "Job") {
-		return false
-	}
-	group, err := schema.ParseGroupVersion(controller.APIVersion)
-	return err != nil || group.Group != v1alpha1.GroupVersion.Group
 }
 
 // reduce keeps of an object its identity, its labels and its controller.
