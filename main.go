@@ -21,6 +21,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
@@ -95,7 +96,7 @@ func run() error {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(watched),
+		Cache:                         cache.Options(watched),
 		Metrics:                       metricsOptions(*metrics),
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,

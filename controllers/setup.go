@@ -1,5 +1,5 @@
-// Package controllers sets up the operator's controllers: what their cache contains, its
-// indexes, and what they know of the cluster. They don't know each other.
+// Package controllers sets up the operator's controllers: the indexes of their cache, and what
+// they know of the cluster. They don't know each other.
 package controllers
 
 import (
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -53,15 +52,6 @@ type Options struct {
 	WatchNamespace string
 	// Clock of all controllers.
 	Clock clock.PassiveClock
-}
-
-// CacheOptions returns the options of the manager's cache: of the kinds that the operator
-// creates it contains only the operator's own objects, and of those only what is read, in
-// the namespaces of a comma-separated list; an empty list is all.
-func CacheOptions(namespaces string) crcache.Options {
-	options := cache.Options(namespaces)
-	options.ByObject[&batchv1.Job{}] = cache.ManagedOnly(transfer.TrimJob)
-	return options
 }
 
 // SetupWithManager adds all controllers to the manager.

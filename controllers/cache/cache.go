@@ -2,12 +2,12 @@
 package cache
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,24 +27,19 @@ import (
 // creates only its own objects, and of those only what it reads, in the namespaces of a
 // comma-separated list; an empty list is all namespaces.
 func Options(namespaces string) crcache.Options {
+	own := crcache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
 	options := crcache.Options{
-		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: ManagedOnly(trimPod)},
-		DefaultTransform: transform(trimCustom),
+		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: own, &batchv1.Job{}: own},
+		DefaultTransform: Transform,
+		NewInformer: func(from toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return NewInformer(from, kind, resync, indexers, Transform)
+		},
 		// Reading a kind that isn't watched would cache all of its objects in the cluster,
 		// such as Secrets.
 		ReaderFailOnMissingInformer: true,
 	}
-	options.NewInformer = func(from toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		trim := options.DefaultTransform
-		for of, by := range options.ByObject {
-			if reflect.TypeOf(of) == reflect.TypeOf(kind) {
-				trim = by.Transform
-			}
-		}
-		return NewInformer(from, kind, resync, indexers, trim)
-	}
 	for _, kind := range resources.OwnedKinds() {
-		options.ByObject[kind.New()] = ManagedOnly(trimOwned)
+		options.ByObject[kind.New()] = own
 	}
 	for _, name := range Namespaces(namespaces) {
 		if options.DefaultNamespaces == nil {
@@ -66,31 +61,19 @@ func Namespaces(list string) []string {
 	return names
 }
 
-// ManagedOnly makes the cache contain only the objects of a kind that the operator created,
-// trimmed by a function.
-func ManagedOnly(trim func(client.Object)) crcache.ByObject {
-	return crcache.ByObject{
-		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
-		Transform: transform(trim),
+// Transform trims an object before the cache stores it. Objects are written back as the difference
+// of two copies, or their status alone, so nothing is lost.
+func Transform(from any) (any, error) {
+	o, ok := from.(client.Object)
+	if !ok { // the tombstone of an object whose deletion the cache missed
+		return from, nil
 	}
-}
-
-// transform returns what the cache does to an object before it stores it: it trims the object
-// and its metadata. Objects are written back as the difference of two copies, or their status
-// alone, so nothing is lost.
-func transform(trim func(client.Object)) func(any) (any, error) {
-	return func(from any) (any, error) {
-		o, ok := from.(client.Object)
-		if !ok { // the tombstone of an object whose deletion the cache missed
-			return from, nil
-		}
-		trim(o)
-		trimMetadata(o)
-		if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {
-			reduce(o)
-		}
-		return o, nil
+	trim(o)
+	trimMetadata(o)
+	if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {
+		reduce(o)
 	}
+	return o, nil
 }
 
 // keepsEntry reports whether the operator reads a managed fields entry: those of what it
@@ -106,19 +89,14 @@ func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 	}
 }
 
-// trimCustom bounds the spec of a Memcached. The CRDs bound those of the other custom resources.
-func trimCustom(o client.Object) {
-	if m, ok := o.(*v1alpha1.Memcached); ok {
-		resources.ReduceSpec(m)
-	}
-}
-
-// trimOwned removes an object's status, except for what keeps a ReplicaSet from creating its
-// pod, and the address of a load balancer.
-func trimOwned(o client.Object) {
+// trim removes of an object what the operator doesn't read, such as most of its status. The CRDs bound the specs of the other custom
+// resources than Memcacheds.
+func trim(o client.Object) {
 	switch o := o.(type) {
+	case *v1alpha1.Memcached:
+		resources.ReduceSpec(o)
 	case *appsv1.ReplicaSet:
-		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions}
+		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions} // why it has no pod
 		applied := appliedFields(o)
 		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
 		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)
@@ -131,16 +109,16 @@ func trimOwned(o client.Object) {
 		}
 	case *policyv1.PodDisruptionBudget:
 		o.Status = policyv1.PodDisruptionBudgetStatus{}
+	case *batchv1.Job:
+		o.Spec.Template = corev1.PodTemplateSpec{}
+	case *corev1.Pod:
+		trimPod(o)
 	}
 }
 
 // trimPod keeps of a pod's spec where it runs, what its containers run with, and what a
 // preflight pod on its node copies.
-func trimPod(o client.Object) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return
-	}
+func trimPod(pod *corev1.Pod) {
 	spec := pod.Spec
 	pod.Spec = corev1.PodSpec{
 		NodeName:          spec.NodeName,

@@ -54,7 +54,7 @@ func TestNamespacesAreAListOfNames(t *testing.T) {
 
 func TestTombstoneIsStoredUnchanged(t *testing.T) {
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
-	if o, err := Options("").DefaultTransform(tombstone); err != nil || o != tombstone {
+	if o, err := Transform(tombstone); err != nil || o != tombstone {
 		t.Errorf("got %v, %v", o, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 	} {
 		c.object.SetManagedFields(slices.Clone(entries))
 		c.object.SetOwnerReferences(controlledBy("apps/v1", "ReplicaSet"))
-		if _, err := transform(func(client.Object) {})(c.object); err != nil {
+		if _, err := Transform(c.object); err != nil {
 			t.Fatal(err)
 		}
 		same := func(a, b metav1.ManagedFieldsEntry) bool {
@@ -96,8 +96,13 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 		}
 	}
 	set := &appsv1.ReplicaSet{Status: appsv1.ReplicaSetStatus{Replicas: 1, Conditions: []appsv1.ReplicaSetCondition{{Message: "exceeded quota"}}}}
-	if trimOwned(set); set.Status.Replicas != 0 || len(set.Status.Conditions) != 1 {
+	if trim(set); set.Status.Replicas != 0 || len(set.Status.Conditions) != 1 {
 		t.Errorf("status %+v", set.Status)
+	}
+	job := &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}
+	job.Spec.Template.Labels = map[string]string{"a": "b"}
+	if trim(job); job.Spec.Template.Labels != nil || job.Spec.Suspend == nil {
+		t.Errorf("the Job is %+v", job.Spec)
 	}
 }
 
@@ -109,7 +114,7 @@ func TestCacheContainsTheFirstAddressOfALoadBalancer(t *testing.T) {
 		{IP: "192.0.2.1", Hostname: "balancer.example.com", IPMode: ptr.To(corev1.LoadBalancerIPModeVIP), Ports: []corev1.PortStatus{{Port: 11211}}}, {IP: "192.0.2.2"},
 	}
 	want := corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1", Hostname: "balancer.example.com"}}}}
-	if got := store(t, trimOwned, service).Status; !reflect.DeepEqual(got, want) {
+	if got := store(t, service).Status; !reflect.DeepEqual(got, want) {
 		t.Errorf("stored as %+v", got)
 	}
 }
@@ -122,10 +127,10 @@ func controlledBy(version, kind string) []metav1.OwnerReference {
 var managed = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
 
 // store returns an object as the cache stores it. The reflector may transform it twice.
-func store[T client.Object](t *testing.T, trim func(client.Object), o T) T {
+func store[T client.Object](t *testing.T, o T) T {
 	t.Helper()
 	for range 2 {
-		if _, err := transform(trim)(o); err != nil {
+		if _, err := Transform(o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +157,7 @@ func TestCacheContainsOnlyTheIdentityOfLargeObjects(t *testing.T) {
 		"a Job":                            &batchv1.Job{ObjectMeta: metadata(nil), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: container}}},
 	} {
 		controller := metav1.GetControllerOf(o)
-		got := store(t, trimOwned, o)
+		got := store(t, o)
 		if size := got.(interface{ Size() int }).Size(); size > 400 {
 			t.Errorf("%s: %d bytes are stored", name, size)
 		}
@@ -166,11 +171,11 @@ func TestCacheContainsOnlyTheIdentityOfLargeObjects(t *testing.T) {
 func TestCacheReducesMemcachedsThatAreTooLarge(t *testing.T) {
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
 	m.Spec.Service.Labels = map[string]string{"team": "a"}
-	if store(t, trimCustom, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
+	if store(t, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
 		t.Errorf("a small one is stored as %+v", m)
 	}
 	m.Spec.Service.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
-	if store(t, trimCustom, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
+	if store(t, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
 		t.Errorf("a large one is stored as %+v", m)
 	}
 }
@@ -181,7 +186,7 @@ func TestFinalizersThatAreTooLargeAreStoredAsAnInvalidOne(t *testing.T) {
 	for i := range 100 {
 		backup.Finalizers = append(backup.Finalizers, fmt.Sprintf("example.com/%060d", i))
 	}
-	store(t, trimCustom, backup)
+	store(t, backup)
 	if len(backup.Finalizers) != 1 || len(validation.IsQualifiedName(backup.Finalizers[0])) == 0 {
 		t.Errorf("stored as %q", backup.Finalizers)
 	}
@@ -213,7 +218,7 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours, annotations.Update)}, nil, 0},
 		"ReplicaSet":               {&appsv1.ReplicaSet{ObjectMeta: metadata(ours, annotations.Update)}, []string{annotations.Update}, 0},
 	} {
-		o := store(t, trimOwned, c.object)
+		o := store(t, c.object)
 		if got := slices.Sorted(maps.Keys(o.GetAnnotations())); !slices.Equal(got, c.annotations) {
 			t.Errorf("%s: annotations %q, want %q", name, got, c.annotations)
 		}
@@ -225,7 +230,7 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		}
 	}
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ours: strings.Repeat("x", 250<<10)}}}
-	if got := store(t, trimOwned, m).Annotations[ours]; len(got) != 64 {
+	if got := store(t, m).Annotations[ours]; len(got) != 64 {
 		t.Errorf("a long annotation is stored with %d bytes", len(got))
 	}
 }
@@ -236,7 +241,7 @@ func TestCacheContainsTheOperatorsPods(t *testing.T) {
 			Tolerations: []corev1.Toleration{{Key: "cache"}}, PriorityClassName: "high", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}
 		shardtest.MountTLS(pod, "own")
 		want := pod.DeepCopy()
-		if got := store(t, trimPod, pod); !reflect.DeepEqual(got.Spec, want.Spec) || got.Annotations[annotations.Update] != "{}" {
+		if got := store(t, pod); !reflect.DeepEqual(got.Spec, want.Spec) || got.Annotations[annotations.Update] != "{}" {
 			t.Errorf("a pod of a %s is stored as %+v with the annotations %v", owners[1].Kind, got.Spec, got.Annotations)
 		}
 	}
@@ -250,7 +255,7 @@ func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:example.com/team":{}},"f:labels":{"f:team":{}}}}}}`)}}
 	set.Spec.Template.Annotations = map[string]string{"example.com/team": "shop", "example.com/other": "x"}
 	set.Spec.Template.Labels = map[string]string{"team": "shop", "other": "x"}
-	store(t, trimOwned, set)
+	store(t, set)
 	if a, l := set.Spec.Template.Annotations, set.Spec.Template.Labels; len(a) != 1 || a["example.com/team"] != "shop" || len(l) != 1 || l["team"] != "shop" {
 		t.Errorf("annotations %q, labels %q", a, l)
 	}
@@ -267,7 +272,7 @@ func TestEqualPartsOfPodsShareMemory(t *testing.T) {
 				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}}},
 			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Memory"}}}},
 		}
-		return &store(t, trimOwned, set).Spec.Template.Spec
+		return &store(t, set).Spec.Template.Spec
 	}
 	first, second, other := specOf("64Mi"), specOf("64Mi"), specOf("128Mi")
 	a, b := first.Containers[0], second.Containers[0]

@@ -33,7 +33,7 @@ func TestListIsReadAndTrimmedInPages(t *testing.T) {
 		}
 		return list, nil
 	}}
-	got, err := pages{from, from, transform(trimOwned)}.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 500})
+	got, err := pages{from, from, Transform}.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -131,19 +129,8 @@ func (r operatorReads) Get(ctx context.Context, key client.ObjectKey, o client.O
 // cachedClient reads what the cache would contain, so that tests fail when it lacks a field that the operator needs.
 type cachedClient struct{ client.Client }
 
-// transformOf returns how the cache transforms objects of a kind.
-func transformOf(o client.Object) toolscache.TransformFunc {
-	options := cache.Options("")
-	for kind, by := range options.ByObject {
-		if reflect.TypeOf(kind) == reflect.TypeOf(o) {
-			return by.Transform
-		}
-	}
-	return options.DefaultTransform
-}
-
 func trim(o runtime.Object) error {
-	_, err := transformOf(o.(client.Object))(o)
+	_, err := cache.Transform(o)
 	return err
 }
 

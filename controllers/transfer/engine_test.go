@@ -606,12 +606,3 @@ func TestObservationFindsMemcached(t *testing.T) {
 		}
 	}
 }
-
-func TestCacheKeepsNoPodTemplateOfJobs(t *testing.T) {
-	job := ownedJob(func(j *batchv1.Job) { j.Spec.Template.Labels = map[string]string{"a": "b"}; j.Spec.Suspend = new(true) })
-	TrimJob(job)
-	TrimJob(cache())
-	if job.Spec.Template.Labels != nil || job.Spec.Suspend == nil {
-		t.Errorf("the Job is %+v", job.Spec)
-	}
-}

@@ -129,13 +129,6 @@ func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Ob
 	return obs, nil
 }
 
-// TrimJob removes from a Job what nothing reads: its pod template.
-func TrimJob(o client.Object) {
-	if job, ok := o.(*batchv1.Job); ok {
-		job.Spec.Template = corev1.PodTemplateSpec{}
-	}
-}
-
 func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job, options ...client.ListOption) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options = append(options, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})

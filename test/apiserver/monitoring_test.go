@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -51,7 +51,7 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	})))
-	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: controllers.CacheOptions(team.namespace),
+	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(team.namespace),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)}})
 	team.must(err)
 	o := monitoring.Options{OperatorNamespace: operator.namespace, DashboardNamespace: operator.namespace, Interval: "15s"}

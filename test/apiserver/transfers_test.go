@@ -28,6 +28,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -291,7 +292,7 @@ func (tr *transfers) eventually(what string, o client.Object, name string, holds
 func TestManagerRunsAllControllers(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
-	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: controllers.CacheOptions(tr.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(tr.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
 	tr.must(err)
 	tr.must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespace: tr.namespace, Clock: clock.RealClock{}}))
 	ctx, stop := context.WithCancel(t.Context())

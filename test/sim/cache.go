@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,26 +47,13 @@ func (c *cache) next(k simtest.Kind) (was, is client.Object) {
 		delete(c.held[k], change.Name)
 		return was, nil
 	}
-	is = trimmed(is)
-	c.held[k][change.Name] = is
-	return was, is
-}
-
-var cacheOptions = managercache.Options("")
-
-// trimmed returns what the manager's cache keeps of an object.
-func trimmed(o client.Object) client.Object {
-	trim := cacheOptions.DefaultTransform
-	for kind, by := range cacheOptions.ByObject {
-		if reflect.TypeOf(kind) == reflect.TypeOf(o) {
-			trim = by.Transform
-		}
-	}
-	kept, err := trim(o.DeepCopyObject())
+	kept, err := managercache.Transform(is.DeepCopyObject())
 	if err != nil {
 		panic(err)
 	}
-	return kept.(client.Object)
+	is = kept.(client.Object)
+	c.held[k][change.Name] = is
+	return was, is
 }
 
 // isCached reports whether the informer of a kind receives an object.
