@@ -5,7 +5,7 @@
 //
 // Every planned stop saves the items. The agent sends SIGUSR1 and nothing after
 // it, because a SIGTERM cancels the save. It kills a memcached that does not exit
-// within saveTimeout, and logs that the items are lost.
+// within datadir.SaveTimeout, and logs that the items are lost.
 //
 // One goroutine, supervisor.run, owns all state and handles one event at a time:
 // a signal, a poll of the pod's annotations, the exit of memcached, its first

@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -168,14 +169,14 @@ const savedItems = "Kfake_items "
 
 // load deletes memory.meta, as memcached does.
 func (p *fakeProcess) load() (items int64) {
-	text, err := os.ReadFile(metaPath(p.dir))
+	text, err := os.ReadFile(datadir.MetaPath(p.dir))
 	if err == nil {
-		err = os.Remove(metaPath(p.dir))
+		err = os.Remove(datadir.MetaPath(p.dir))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.t.Error(err)
 	}
-	if err := os.WriteFile(memoryPath(p.dir), nil, 0o600); err != nil {
+	if err := os.WriteFile(datadir.MemoryPath(p.dir), nil, 0o600); err != nil {
 		p.t.Error(err)
 	}
 	return max(itemsOf(text), 0)
@@ -196,7 +197,7 @@ func (p *fakeProcess) save() {
 	p.mu.Lock()
 	items := p.items
 	p.mu.Unlock()
-	meta, err := os.ReadFile("testdata/meta/1.6.45")
+	meta, err := os.ReadFile("datadir/testdata/meta/1.6.45")
 	if err != nil {
 		p.t.Error(err)
 	}
@@ -205,7 +206,7 @@ func (p *fakeProcess) save() {
 		text = regexp.MustCompile("(?m)^K"+name+" .*$").ReplaceAllString(text, fmt.Sprintf("K%s %d", name, value))
 	}
 	text += savedItems + strconv.FormatInt(items, 10) + "\n"
-	if err := os.WriteFile(metaPath(p.dir), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(datadir.MetaPath(p.dir), []byte(text), 0o600); err != nil {
 		p.t.Error(err)
 	}
 }
@@ -585,7 +586,7 @@ func (p *pod) wantExit(want string) {
 
 // saved returns how many items are saved; -1 if none are.
 func (p *pod) saved() int64 {
-	text, err := os.ReadFile(metaPath(p.config.dataDir))
+	text, err := os.ReadFile(datadir.MetaPath(p.config.dataDir))
 	if err != nil {
 		return -1
 	}

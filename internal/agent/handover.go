@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
@@ -124,8 +125,8 @@ func (s *supervisor) handleOrigin(r originRequest) {
 
 // handOver lets the target take over when memcached has exited.
 func (s *supervisor) handOver(r originRequest) {
-	saved, err := readSavedData(s.dataDir)
-	if err == nil && saved.file == nil {
+	saved, err := datadir.Read(s.dataDir)
+	if err == nil && saved.File == nil {
 		err = errNotSaved
 	}
 	r.reply <- err

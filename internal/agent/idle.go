@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
@@ -55,7 +56,7 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile) {
 
 // sampleIdle returns nil if too much of the file doesn't have the expected layout.
 func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*metrics.Idle, error) {
-	file, err := openMemory(m.dataDir, m.arguments, m.version)
+	file, err := datadir.OpenMemory(m.dataDir, m.arguments, m.version)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*me
 		return nil, err
 	}
 	sample := &metrics.Idle{}
-	report, err := file.Sample(clock, mappedAt("/proc", m.pid, memoryPath(m.dataDir)), idlePlaces, func(item memfile.Sampled) {
+	report, err := file.Sample(clock, mappedAt("/proc", m.pid, datadir.MemoryPath(m.dataDir)), idlePlaces, func(item memfile.Sampled) {
 		sample.Add(clock.Now-min(item.LastAccess, clock.Now), item.Fetched, item.Bytes)
 	})
 	if err != nil || report.Unreadable*idleUnreadable > report.Items+report.Skipped+report.Unreadable {

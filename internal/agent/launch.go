@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -20,13 +21,13 @@ const startTimeout = 10 * time.Minute
 
 // launch starts memcached with the saved items.
 func (s *supervisor) launch() {
-	if err := checkVolumeSize(s.dataDir, slab.Of(s.arguments, s.binary.Version).MaxBytes); err != nil {
+	if err := datadir.CheckSize(s.dataDir, slab.Of(s.arguments, s.binary.Version).MaxBytes); err != nil {
 		s.fail(err)
 		return
 	}
-	err := s.saved.prepare(s.dataDir, s.now())
-	if err == nil && s.saved.file == nil && s.handoverKey != "" {
-		err = seedCAS(s.dataDir)
+	err := s.saved.Prepare(s.dataDir, s.now())
+	if err == nil && s.saved.File == nil && s.handoverKey != "" {
+		err = datadir.SeedCAS(s.dataDir)
 	}
 	if err != nil {
 		s.fail(err)
@@ -36,7 +37,7 @@ func (s *supervisor) launch() {
 }
 
 func (s *supervisor) relaunch() {
-	saved, err := readSavedData(s.dataDir)
+	saved, err := datadir.Read(s.dataDir)
 	if err != nil {
 		s.fail(err)
 		return
@@ -56,7 +57,7 @@ func (s *supervisor) startMemcached() {
 		return
 	}
 	line, server := start.Line()
-	p, err := s.binary.Start(s.binary.Path, append(line, "-e", memoryPath(s.dataDir)), server, s.log)
+	p, err := s.binary.Start(s.binary.Path, append(line, "-e", datadir.MemoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
 		return
@@ -85,7 +86,7 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 		return
 	}
 	s.cancelTimer()
-	s.start = assessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
+	s.start = datadir.AssessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
 	s.fallback = nil
 	s.handled.restarted = s.handled.restart
 	switch {
@@ -100,7 +101,7 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 
 // serve lets clients use memcached, until another pod does if this one is being deleted.
 func (s *supervisor) serve() {
-	if err := unmarkReception(s.dataDir); err != nil {
+	if err := datadir.UnmarkReception(s.dataDir); err != nil {
 		s.fail(err)
 		return
 	}
@@ -148,9 +149,9 @@ func (s *supervisor) handleExit(p *process.Process) {
 	switch {
 	case s.afterExit != thenNothing:
 		s.log.Info("memcached stopped", "exitCode", p.Exit.ExitStatus())
-		_, err := os.Stat(metaPath(s.dataDir))
+		_, err := os.Stat(datadir.MetaPath(s.dataDir))
 		s.history.saveEnds(err == nil)
-		if err := catchUp(s.dataDir, p.Client.Clock.Load(), s.now()); err != nil {
+		if err := datadir.CatchUp(s.dataDir, p.Client.Clock.Load(), s.now()); err != nil {
 			s.log.Warn("Cannot correct the time of the stop; items live longer by what memcached's clock lags behind", "error", err)
 		}
 		s.continueAfterExit()

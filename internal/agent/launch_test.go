@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -13,7 +14,7 @@ import (
 func TestFirstResponseIsRetriedWhileThereAreTooManyConnections(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		p.memcached.set(func(b *behavior) { b.busy = true })
-		started, err := p.memcached.start("memcached", []string{"-e", memoryPath(p.config.dataDir)}, protocol.At("127.0.0.1:11211"), slog.New(slog.DiscardHandler))
+		started, err := p.memcached.start("memcached", []string{"-e", datadir.MemoryPath(p.config.dataDir)}, protocol.At("127.0.0.1:11211"), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

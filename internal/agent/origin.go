@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -32,7 +33,7 @@ type origin struct {
 
 // offer returns an error if the memory file can't be read as memcached does.
 func (o *origin) offer(ctx context.Context, podUID, shard, owner string) (handover.Offer, error) {
-	file, err := openMemory(o.dataDir, o.arguments, o.version)
+	file, err := datadir.OpenMemory(o.dataDir, o.arguments, o.version)
 	if err != nil {
 		return handover.Offer{}, err
 	}
@@ -72,14 +73,14 @@ func (o *origin) ask(event originEvent, result handover.Result) error {
 
 // Scan visits all items.
 func (o *origin) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
-	file, err := openMemory(o.dataDir, o.arguments, o.version)
+	file, err := datadir.OpenMemory(o.dataDir, o.arguments, o.version)
 	if err != nil {
 		return memfile.Report{}, err
 	}
 	defer file.Close()
 	var clock memfile.Clock
 	if o.stopped {
-		clock, err = savedClock(o.dataDir)
+		clock, err = datadir.SavedClock(o.dataDir)
 	} else {
 		clock, err = memfile.ClockOfRunning(ctx, o.client.Server)
 	}

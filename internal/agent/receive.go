@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -182,7 +183,7 @@ func accepts(ctx context.Context, address string) bool {
 
 // scan visits the items that memcached has received.
 func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
-	file, err := openMemory(r.dataDir, r.arguments, r.memcachedVersion)
+	file, err := datadir.OpenMemory(r.dataDir, r.arguments, r.memcachedVersion)
 	if err != nil {
 		return memfile.Report{}, err
 	}
@@ -283,7 +284,7 @@ func (s *supervisor) handleReception(r receptionReport) {
 
 // follow lets clients use memcached while the handover continues.
 func (s *supervisor) follow() {
-	if err := markReception(s.dataDir, wire.PhaseFollowing); err != nil {
+	if err := datadir.MarkReception(s.dataDir, wire.PhaseFollowing); err != nil {
 		s.fail(err)
 		return
 	}

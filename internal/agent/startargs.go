@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -31,26 +32,26 @@ const notApplied = "the new arguments are not applied: "
 // Saved items come before new arguments, which the operator can apply with a new
 // pod. They also come before a start: a memcached that fails to start may destroy
 // the items, so they are left to the version that saved them.
-func selectStartArgs(memcached binary, text string, saved savedData) (startArgs, error) {
+func selectStartArgs(memcached binary, text string, saved datadir.Saved) (startArgs, error) {
 	desired, invalid := cmdline.Parse(text)
-	last := startArgs{arguments: saved.last.Arguments}
-	stopped := !saved.last.At.IsZero()
+	last := startArgs{arguments: saved.Last.Arguments}
+	stopped := !saved.Last.At.IsZero()
 	selected := startArgs{arguments: desired}
 	if stopped && !slices.Equal(desired, last.arguments) {
 		selected.fallback = &last.arguments
 	}
-	if saved.file != nil {
-		ranBefore := stopped && saved.last.Version == memcached.Version
+	if saved.File != nil {
+		ranBefore := stopped && saved.Last.Version == memcached.Version
 		rejection := invalid
 		if rejection == nil {
-			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil, dryRunTimeout)
+			rejection = checkItemsKept(memcached, desired, saved.File.Geometry, ranBefore && selected.fallback == nil, dryRunTimeout)
 		}
 		if rejection == nil {
 			return selected, nil
 		}
 		lastRejection := rejection
 		if stopped && (invalid != nil || selected.fallback != nil) {
-			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore, dryRunTimeout)
+			lastRejection = checkItemsKept(memcached, last.arguments, saved.File.Geometry, ranBefore, dryRunTimeout)
 		}
 		switch {
 		case lastRejection == nil && process.IsSlow(rejection):

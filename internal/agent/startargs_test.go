@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
@@ -16,39 +17,39 @@ import (
 // run fails.
 func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	metaFor := func(words ...string) *metaFile { return &metaFile{geometry: slab.Of(words, "1.6.45")} }
+	metaFor := func(words ...string) *datadir.MetaFile { return &datadir.MetaFile{Geometry: slab.Of(words, "1.6.45")} }
 	m64, m128 := []string{"-m", "64"}, []string{"-m", "128"}
-	stopOf := func(version string, args ...string) lastStop {
-		return lastStop{At: at, Version: version, Arguments: args}
+	stopOf := func(version string, args ...string) datadir.Stop {
+		return datadir.Stop{At: at, Version: version, Arguments: args}
 	}
 	ext := []string{"-o", "ext_path=/x:1m"}
 	for name, c := range map[string]struct {
 		text      string
-		saved     savedData
+		saved     datadir.Saved
 		want      []string
 		fallback  []string
 		rejection string
 		err       string
 	}{
-		"the first start":                                     {`["-m","64"]`, savedData{}, m64, nil, "", ""},
-		"the first start without arguments":                   {"", savedData{}, nil, nil, "", ""},
-		"the first start with invalid text":                   {"x", savedData{}, nil, nil, "", "JSON array"},
-		"unchanged arguments":                                 {`["-m","64"]`, savedData{file: metaFor(m64...), last: stopOf("1.6.45", m64...)}, m64, nil, "", ""},
-		"more memory, with saved items":                       {`["-m","128"]`, savedData{file: metaFor(m64...), last: stopOf("1.6.45", m64...)}, m64, nil, "require a new pod", ""},
-		"invalid text, with saved items":                      {"x", savedData{file: metaFor(m64...), last: stopOf("1.6.45", m64...)}, m64, nil, "JSON array", ""},
-		"more memory, without saved items":                    {`["-m","128"]`, savedData{last: stopOf("1.6.45", m64...)}, m128, m64, "", ""},
-		"invalid text, without saved items":                   {"x", savedData{last: stopOf("1.6.45", m64...)}, m64, nil, "JSON array", ""},
-		"saved items that fit no arguments":                   {`["-m","128"]`, savedData{file: metaFor("-m", "96"), last: stopOf("1.6.45", m64...)}, m128, m64, "", ""},
-		"saved items of unknown arguments":                    {`["-m","128"]`, savedData{file: metaFor(m64...)}, m128, nil, "", ""},
-		"invalid text, with saved items of unknown arguments": {"x", savedData{file: metaFor(m64...)}, nil, nil, "", "JSON array"},
-		"no arguments, with saved items of no arguments":      {"", savedData{file: metaFor(), last: stopOf("1.6.45")}, nil, nil, "", ""},
-		"extstore, which never reloads items":                 {`["-o","ext_path=/x:1m"]`, savedData{file: metaFor(), last: stopOf("1.6.45", ext...)}, ext, nil, "", ""},
-		"a new version that does not start":                   {`["-m","64"]`, savedData{file: metaFor(m64...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "memcached 1.6.45 does not start, so the items stay for the version that saved them: starting memcached"},
-		"a new version that does not start, and invalid text": {"x", savedData{file: metaFor(m64...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
-		"a new version that does not start, and more memory":  {`["-m","128"]`, savedData{file: metaFor(m64...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
-		"a new version, without saved items":                  {`["-m","64"]`, savedData{last: stopOf("1.6.38", m64...)}, m64, nil, "", ""},
+		"the first start":                                     {`["-m","64"]`, datadir.Saved{}, m64, nil, "", ""},
+		"the first start without arguments":                   {"", datadir.Saved{}, nil, nil, "", ""},
+		"the first start with invalid text":                   {"x", datadir.Saved{}, nil, nil, "", "JSON array"},
+		"unchanged arguments":                                 {`["-m","64"]`, datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.45", m64...)}, m64, nil, "", ""},
+		"more memory, with saved items":                       {`["-m","128"]`, datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.45", m64...)}, m64, nil, "require a new pod", ""},
+		"invalid text, with saved items":                      {"x", datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.45", m64...)}, m64, nil, "JSON array", ""},
+		"more memory, without saved items":                    {`["-m","128"]`, datadir.Saved{Last: stopOf("1.6.45", m64...)}, m128, m64, "", ""},
+		"invalid text, without saved items":                   {"x", datadir.Saved{Last: stopOf("1.6.45", m64...)}, m64, nil, "JSON array", ""},
+		"saved items that fit no arguments":                   {`["-m","128"]`, datadir.Saved{File: metaFor("-m", "96"), Last: stopOf("1.6.45", m64...)}, m128, m64, "", ""},
+		"saved items of unknown arguments":                    {`["-m","128"]`, datadir.Saved{File: metaFor(m64...)}, m128, nil, "", ""},
+		"invalid text, with saved items of unknown arguments": {"x", datadir.Saved{File: metaFor(m64...)}, nil, nil, "", "JSON array"},
+		"no arguments, with saved items of no arguments":      {"", datadir.Saved{File: metaFor(), Last: stopOf("1.6.45")}, nil, nil, "", ""},
+		"extstore, which never reloads items":                 {`["-o","ext_path=/x:1m"]`, datadir.Saved{File: metaFor(), Last: stopOf("1.6.45", ext...)}, ext, nil, "", ""},
+		"a new version that does not start":                   {`["-m","64"]`, datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.38", m64...)}, nil, nil, "", "memcached 1.6.45 does not start, so the items stay for the version that saved them: starting memcached"},
+		"a new version that does not start, and invalid text": {"x", datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
+		"a new version that does not start, and more memory":  {`["-m","128"]`, datadir.Saved{File: metaFor(m64...), Last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
+		"a new version, without saved items":                  {`["-m","64"]`, datadir.Saved{Last: stopOf("1.6.38", m64...)}, m64, nil, "", ""},
 		"a new version that does not start, and saved items that fit only the new arguments": {
-			`["-m","128"]`, savedData{file: metaFor(m128...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
+			`["-m","128"]`, datadir.Saved{File: metaFor(m128...), Last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := selectStartArgs(binary{Binary: process.Binary{Path: "/nonexistent", Version: "1.6.45", Start: process.Start}, secrets: secrets.NewSet(secrets.Volumes{}, "", "", 0, slog.New(slog.DiscardHandler))}, c.text, c.saved)

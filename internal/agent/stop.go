@@ -5,13 +5,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 const (
 	// A memcached that does not respond within hangQueryTimeout is considered hung at a
-	// SIGTERM: the kubelet sends it after a minute of failed probes. It is not drained, and has saveTimeout like any
+	// SIGTERM: the kubelet sends it after a minute of failed probes. It is not drained, and has datadir.SaveTimeout like any
 	// other, since it may only be slow.
 	hangQueryTimeout = 10 * time.Second
 )
@@ -79,7 +80,7 @@ const (
 	thenHandOver
 )
 
-// stop makes memcached save its items and exit, at most within saveTimeout, and then continues
+// stop makes memcached save its items and exit, at most within datadir.SaveTimeout, and then continues
 // with next. token is the announcement of the stop, empty if there was none. A stop in
 // progress continues with another next.
 func (s *supervisor) stop(phase wire.Phase, token string, next afterExit) {
@@ -107,8 +108,8 @@ func (s *supervisor) stop(phase wire.Phase, token string, next afterExit) {
 	}
 	s.history.saveBegins(s.lastStop.Items)
 	go s.process.WakeUntilExit()
-	s.schedule(saveTimeout, func() {
-		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", saveTimeout)
+	s.schedule(datadir.SaveTimeout, func() {
+		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", datadir.SaveTimeout)
 		_ = s.process.Signal(syscall.SIGKILL)
 	})
 }
@@ -134,7 +135,7 @@ func (s *supervisor) continueAfterExit() {
 
 // recordStop writes what the next start needs to know about this stop.
 func (s *supervisor) recordStop(token string) {
-	record := lastStop{At: s.now().UTC(), Version: s.binary.Version, Arguments: s.arguments, Announced: token}
+	record := datadir.Stop{At: s.now().UTC(), Version: s.binary.Version, Arguments: s.arguments, Announced: token}
 	switch {
 	case s.afterExit != thenNothing: // a stop is in progress
 		record.Items = s.lastStop.Items
@@ -145,13 +146,13 @@ func (s *supervisor) recordStop(token string) {
 			record.Items = stats.Items
 		}
 	default: // memcached is starting with the items that it saved before
-		record.Items = s.saved.itemsBefore()
+		record.Items = s.saved.ItemsBefore()
 	}
 	if s.fallback != nil { // the present arguments are on trial
 		record.Arguments = *s.fallback
 	}
 	s.lastStop = record
-	if err := writeLastStop(s.dataDir, record); err != nil {
+	if err := datadir.WriteStop(s.dataDir, record); err != nil {
 		s.log.Warn("Cannot record this stop", "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/testvolume"
@@ -22,9 +23,9 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 		arguments  []string
 	}{
 		"a second reason for a stop in progress": {
-			supervisor{phase: wire.PhaseRestarting, afterExit: thenFinish, lastStop: lastStop{Items: 7}, arguments: onTrial}, 7, onTrial},
+			supervisor{phase: wire.PhaseRestarting, afterExit: thenFinish, lastStop: datadir.Stop{Items: 7}, arguments: onTrial}, 7, onTrial},
 		"a stop while memcached loads saved items": {
-			supervisor{phase: wire.PhaseStarting, saved: savedData{file: &metaFile{stopped: at.Unix()}, last: lastStop{At: at, Items: 9}}, arguments: onTrial}, 9, onTrial},
+			supervisor{phase: wire.PhaseStarting, saved: datadir.Saved{File: &datadir.MetaFile{Stopped: at.Unix()}, Last: datadir.Stop{At: at, Items: 9}}, arguments: onTrial}, 9, onTrial},
 		"a stop while arguments are on trial": {
 			supervisor{phase: wire.PhaseStarting, arguments: onTrial, fallback: &former}, 0, former},
 	} {
@@ -32,7 +33,11 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 			s := c.supervisor
 			s.dataDir, s.now, s.log = t.TempDir(), func() time.Time { return at }, slog.New(slog.DiscardHandler)
 			s.recordStop("token")
-			got := readLastStop(s.dataDir)
+			saved, err := datadir.Read(s.dataDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := saved.Last
 			if got.Items != c.items || !slices.Equal(got.Arguments, c.arguments) || got.Announced != "token" || !got.At.Equal(at) {
 				t.Errorf("recorded %+v", got)
 			}

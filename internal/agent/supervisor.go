@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/insights"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -87,10 +88,10 @@ type supervisor struct {
 	forwarder *forwarder
 
 	// saved is what the current start found in the data directory, start its result.
-	saved savedData
+	saved datadir.Saved
 	start wire.Start
 	// lastStop is what was recorded about the last stop.
-	lastStop lastStop
+	lastStop datadir.Stop
 
 	// afterExit follows the planned stop in progress.
 	afterExit afterExit
@@ -164,21 +165,21 @@ func supervise(c config, log *slog.Logger) error {
 }
 
 func newSupervisor(c config, found process.Binary, peers peers, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
-	if err := checkWritable(c.dataDir); err != nil {
+	if err := datadir.CheckWritable(c.dataDir); err != nil {
 		return nil, err
 	}
-	saved, err := readSavedData(c.dataDir)
+	saved, err := datadir.Read(c.dataDir)
 	if err != nil {
 		return nil, err
 	}
-	info, err := awaitAnnouncedArguments(c.podInfoDir, saved.last.Announced)
+	info, err := awaitAnnouncedArguments(c.podInfoDir, saved.Last.Announced)
 	if err != nil {
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(c.service)
 	memcached := binary{Binary: found, secrets: secrets.NewSet(c.secretVolumes, c.dataDir, host, c.loopbackPort, log)}
 	// A container that starts again has what the former one wrote.
-	if arguments, err := cmdline.Parse(info.arguments); err == nil && saved.last.At.IsZero() {
+	if arguments, err := cmdline.Parse(info.arguments); err == nil && saved.Last.At.IsZero() {
 		if err := memcached.secrets.Await(arguments, terminations); err != nil {
 			return nil, err
 		}
@@ -193,7 +194,7 @@ func newSupervisor(c config, found process.Binary, peers peers, states *atomic.P
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
-		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.last.Announced},
+		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets,
 	}
 	s.timer.Stop()
@@ -201,8 +202,8 @@ func newSupervisor(c config, found process.Binary, peers peers, states *atomic.P
 	if selected.slow != nil {
 		s.postponeArguments(selected.slow)
 	}
-	if c.handoverKey != "" && c.service != "" && !saved.ran {
-		if err := markReception(c.dataDir, wire.PhaseReceiving); err != nil {
+	if c.handoverKey != "" && c.service != "" && !saved.Ran {
+		if err := datadir.MarkReception(c.dataDir, wire.PhaseReceiving); err != nil {
 			return nil, err
 		}
 		s.reception = &reception{}

@@ -3,13 +3,14 @@ package agent
 import (
 	"context"
 	"errors"
-	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -331,13 +332,12 @@ func TestStallDuringASaveLetsNoItemLiveLonger(t *testing.T) {
 		p.run()
 		zero := p.memcached.latest().zero.Unix()
 		p.finish()
-		text, err := os.ReadFile(metaPath(p.config.dataDir))
-		if err != nil {
-			t.Fatal(err)
+		saved, err := datadir.Read(p.config.dataDir)
+		if err != nil || saved.File == nil {
+			t.Fatalf("%+v, %v", saved, err)
 		}
-		file, err := parseMetaFile(string(text))
-		if err != nil || file.stopped-file.clock != zero {
-			t.Errorf("%v; the clock that continues showed 0 at %d, want %d", err, file.stopped-file.clock, zero)
+		if got := saved.File.Stopped - saved.File.Clock; got != zero {
+			t.Errorf("the clock that continues showed 0 at %d, want %d", got, zero)
 		}
 	})
 }
@@ -348,8 +348,8 @@ func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
 		announced bool
 		timeout   time.Duration
 	}{
-		"announced":   {true, saveTimeout},
-		"unannounced": {false, hangQueryTimeout + saveTimeout},
+		"announced":   {true, datadir.SaveTimeout},
+		"unannounced": {false, hangQueryTimeout + datadir.SaveTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPod(t, func(t *testing.T, p *pod) {
@@ -538,13 +538,13 @@ func TestTargetServesWithTheItemsOfTheOtherPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		status := p.awaitStatus("receiving", func(s wire.Status) bool { return s.Handover != nil && s.Handover.Items == 3 })
-		if err := p.ready(); err == nil || status.Phase != wire.PhaseReceiving || !exists(receptionPath(p.config.dataDir)) {
+		if err := p.ready(); err == nil || status.Phase != wire.PhaseReceiving || !exists(filepath.Join(p.config.dataDir, "reception")) {
 			t.Errorf("readiness %v, %+v", err, status)
 		}
 		close(continues)
 		status = p.await(wire.PhaseServing)
 		p.wantStart(status, wire.StartHandedOver, 7, "received 7 of 7 items from pod other in 2.0 s; unavailable for 1.00 s")
-		if err := p.ready(); err != nil || exists(receptionPath(p.config.dataDir)) {
+		if err := p.ready(); err != nil || exists(filepath.Join(p.config.dataDir, "reception")) {
 			t.Errorf("readiness %v", err)
 		}
 		p.finish()

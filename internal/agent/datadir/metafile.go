@@ -1,4 +1,4 @@
-package agent
+package datadir
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
-// metaFile is memory.meta, which memcached writes when SIGUSR1 stops it and deletes
+// MetaFile is memory.meta, which memcached writes when SIGUSR1 stops it and deletes
 // at its next start. restart.c and _mc_meta_save_cb of memcached.c define the
 // format: a line "Tmain", then lines "K<name> <value>".
-type metaFile struct {
+type MetaFile struct {
 	text     string
-	geometry slab.Geometry
-	// stopped is the Unix second in which memcached stopped, clock what its clock showed then.
-	stopped, clock int64
+	Geometry slab.Geometry
+	// Stopped is the Unix second in which memcached stopped, Clock what its clock showed then.
+	Stopped, Clock int64
 	// hashPower is the size of the hash table, as a power of two.
 	hashPower int64
 	// hasOldestCAS is whether the file has the line that versions below 1.6.25 require.
@@ -36,41 +36,41 @@ var requiredLines = []string{
 
 // parseMetaFile is strict, because memcached aborts at each start if the file has no
 // first line.
-func parseMetaFile(text string) (metaFile, error) {
-	f := metaFile{text: text}
+func parseMetaFile(text string) (MetaFile, error) {
+	f := MetaFile{text: text}
 	body, complete := strings.CutSuffix(text, "\n")
 	lines := strings.Split(body, "\n")
 	if !complete || lines[0] != "Tmain" {
-		return metaFile{}, errors.New("memory.meta is truncated or was not written by memcached")
+		return MetaFile{}, errors.New("memory.meta is truncated or was not written by memcached")
 	}
 	values := map[string]string{}
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, " ")
 		name, isValue := strings.CutPrefix(name, "K")
 		if !ok || !isValue {
-			return metaFile{}, fmt.Errorf("memory.meta has the unexpected line %.80q", line)
+			return MetaFile{}, fmt.Errorf("memory.meta has the unexpected line %.80q", line)
 		}
 		values[name] = value
 	}
 	for _, name := range requiredLines {
 		if values[name] == "" {
-			return metaFile{}, fmt.Errorf("memory.meta lacks the line %s", name)
+			return MetaFile{}, fmt.Errorf("memory.meta lacks the line %s", name)
 		}
 	}
 	for name, to := range map[string]*int64{
-		"maxbytes": &f.geometry.MaxBytes, "chunk_size": &f.geometry.ChunkSize,
-		"item_size_max": &f.geometry.ItemSizeMax, "slab_chunk_size_max": &f.geometry.SlabChunkMax,
-		"slab_page_size": &f.geometry.SlabPage, "stop_time": &f.stopped, "current_time": &f.clock, "hashpower": &f.hashPower,
+		"maxbytes": &f.Geometry.MaxBytes, "chunk_size": &f.Geometry.ChunkSize,
+		"item_size_max": &f.Geometry.ItemSizeMax, "slab_chunk_size_max": &f.Geometry.SlabChunkMax,
+		"slab_page_size": &f.Geometry.SlabPage, "stop_time": &f.Stopped, "current_time": &f.Clock, "hashpower": &f.hashPower,
 	} {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil {
-			return metaFile{}, fmt.Errorf("memory.meta has the invalid line %s %.80q", name, values[name])
+			return MetaFile{}, fmt.Errorf("memory.meta has the invalid line %s %.80q", name, values[name])
 		}
 		*to = n
 	}
-	f.geometry.SlabConfig = values["slab_config"]
-	f.geometry.CAS = values["use_cas"] == "true"
-	f.geometry.SlabReassign = values["slab_reassign"] == "true"
+	f.Geometry.SlabConfig = values["slab_config"]
+	f.Geometry.CAS = values["use_cas"] == "true"
+	f.Geometry.SlabReassign = values["slab_reassign"] == "true"
 	_, f.hasOldestCAS = values["oldest_cas"]
 	return f, nil
 }
@@ -82,7 +82,7 @@ func parseMetaFile(text string) (metaFile, error) {
 // It counts the time since the stop against the items' TTL. So for a start in the second
 // of the stop, or after the clock was set back, the text has the shortest possible time,
 // one second: the items expire up to that much earlier, and never later.
-func (f metaFile) adjust(now time.Time, items int64) (text string) {
+func (f MetaFile) adjust(now time.Time, items int64) (text string) {
 	text = f.text
 	if !f.hasOldestCAS {
 		// Newer versions do not write this line, and ignore it with a message on stderr.
@@ -91,7 +91,7 @@ func (f metaFile) adjust(now time.Time, items int64) (text string) {
 	if needed := hashPowerFor(items); needed > f.hashPower {
 		text = replaceLine(text, "hashpower", needed)
 	}
-	if now.Unix() <= f.stopped {
+	if now.Unix() <= f.Stopped {
 		text = replaceLine(text, "stop_time", now.Unix()-1)
 	}
 	return text
@@ -100,10 +100,10 @@ func (f metaFile) adjust(now time.Time, items int64) (text string) {
 // catchUp returns the text with the stop at the time at which memcached's clock, as read while it ran, showed what was
 // saved. That clock stands still from the last time that memcached's main thread sets it until the save, which takes
 // long on an overloaded node. The next start counts the time from the stop, and items would live longer by the difference.
-func (f metaFile) catchUp(clock protocol.Clock, now time.Time) (text string) {
+func (f MetaFile) catchUp(clock protocol.Clock, now time.Time) (text string) {
 	// now has the wall clock, which may have been set since the reading.
-	shown := now.Add(-now.Sub(clock.Zero.Add(time.Duration(f.clock) * time.Second))).Unix()
-	if shown >= f.stopped {
+	shown := now.Add(-now.Sub(clock.Zero.Add(time.Duration(f.Clock) * time.Second))).Unix()
+	if shown >= f.Stopped {
 		return f.text
 	}
 	return replaceLine(f.text, "stop_time", shown)
@@ -113,12 +113,12 @@ func (f metaFile) catchUp(clock protocol.Clock, now time.Time) (text string) {
 // saved items, and has taken over the counter by then.
 const casSeed = "Tmain\nKcurrent_cas "
 
-// seedCAS lets the CAS counter of a memcached that starts without items begin far from that
+// SeedCAS lets the CAS counter of a memcached that starts without items begin far from that
 // of any other pod, so that a client's CAS token of the shard's previous pod matches no
 // item of this one.
-func seedCAS(dir string) error {
+func SeedCAS(dir string) error {
 	base := uint64(1<<40) * (1 + rand.Uint64N(1<<20))
-	if err := files.Replace(metaPath(dir), fmt.Appendf(nil, "%s%d\n", casSeed, base)); err != nil {
+	if err := files.Replace(MetaPath(dir), fmt.Appendf(nil, "%s%d\n", casSeed, base)); err != nil {
 		return fmt.Errorf("preparing the start without items: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package agent
+package datadir
 
 import (
 	"errors"
@@ -30,10 +30,10 @@ func TestParseMetaFileOfEveryVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if file.hasOldestCAS != hasOldestCAS || file.stopped < 1700000000 {
-				t.Errorf("oldest CAS %v, stopped %d", file.hasOldestCAS, file.stopped)
+			if file.hasOldestCAS != hasOldestCAS || file.Stopped < 1700000000 {
+				t.Errorf("oldest CAS %v, stopped %d", file.hasOldestCAS, file.Stopped)
 			}
-			if differs := file.geometry.Difference(slab.Of([]string{"-m", "64"}, version)); differs != "" {
+			if differs := file.Geometry.Difference(slab.Of([]string{"-m", "64"}, version)); differs != "" {
 				t.Errorf("its arguments differ in %s", differs)
 			}
 		})
@@ -81,12 +81,12 @@ func FuzzMetaFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, now, items int64) {
 		file, err := parseMetaFile(text)
 		// Durations overflow for years beyond that.
-		if err != nil || now < 0 || now > 1<<33 || file.stopped < 0 || file.stopped > 1<<33 {
+		if err != nil || now < 0 || now > 1<<33 || file.Stopped < 0 || file.Stopped > 1<<33 {
 			return
 		}
 		adjusted := file.adjust(time.Unix(now, 0), items)
 		again, err := parseMetaFile(adjusted)
-		if err != nil || again.stopped >= max(now, 1) || again.stopped > file.stopped || !again.hasOldestCAS || again.geometry != file.geometry || again.hashPower < file.hashPower {
+		if err != nil || again.Stopped >= max(now, 1) || again.Stopped > file.Stopped || !again.hasOldestCAS || again.Geometry != file.Geometry || again.hashPower < file.hashPower {
 			t.Errorf("%q adjusted is %q, %v", text, adjusted, err)
 		}
 	})
@@ -100,7 +100,7 @@ func TestAdjustCountsAtLeastOneSecondSinceTheStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = strings.Replace(text, fmt.Sprintf("Kstop_time %d", file.stopped), fmt.Sprintf("Kstop_time %d", stop), 1)
+	text = strings.Replace(text, fmt.Sprintf("Kstop_time %d", file.Stopped), fmt.Sprintf("Kstop_time %d", stop), 1)
 	if file, err = parseMetaFile(text); err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +120,8 @@ func TestAdjustCountsAtLeastOneSecondSinceTheStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := file.adjust(c.now, 0)
 			got, err := parseMetaFile(text)
-			if err != nil || got.stopped != c.stopped || !got.hasOldestCAS {
-				t.Errorf("stopped %d, oldest CAS %v, %v; want %d", got.stopped, got.hasOldestCAS, err, c.stopped)
+			if err != nil || got.Stopped != c.stopped || !got.hasOldestCAS {
+				t.Errorf("stopped %d, oldest CAS %v, %v; want %d", got.Stopped, got.hasOldestCAS, err, c.stopped)
 			}
 			if got.adjust(c.now, 0) != text {
 				t.Error("the adjusted file needs an adjustment")
@@ -138,7 +138,7 @@ func TestAdjustEnlargesTheHashTable(t *testing.T) {
 	for items, want := range map[int64]int64{
 		0: 16, 1000: 16, 78_000: 16, 79_000: 17, 98_305: 17, 157_000: 17, 158_000: 18, 1_000_000: 20, 1 << 60: 32,
 	} {
-		text := file.adjust(time.Unix(file.stopped+1, 0), items)
+		text := file.adjust(time.Unix(file.Stopped+1, 0), items)
 		got, err := parseMetaFile(text)
 		if err != nil || got.hashPower != want {
 			t.Errorf("%d items: a table of 2^%d, want 2^%d: %v", items, got.hashPower, want, err)
@@ -152,8 +152,8 @@ func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := time.Unix(file.stopped, 0)
-	right := stop.Add(-time.Duration(file.clock) * time.Second)
+	stop := time.Unix(file.Stopped, 0)
+	right := stop.Add(-time.Duration(file.Clock) * time.Second)
 	for name, c := range map[string]struct {
 		zero time.Time
 		now  time.Time
@@ -167,8 +167,8 @@ func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := file.catchUp(protocol.Clock{Zero: c.zero}, c.now)
 			got, err := parseMetaFile(text)
-			if err != nil || file.stopped-got.stopped != c.want || got.clock != file.clock {
-				t.Errorf("the stop is %d s earlier, %v; want %d", file.stopped-got.stopped, err, c.want)
+			if err != nil || file.Stopped-got.Stopped != c.want || got.Clock != file.Clock {
+				t.Errorf("the stop is %d s earlier, %v; want %d", file.Stopped-got.Stopped, err, c.want)
 			}
 		})
 	}
@@ -176,14 +176,14 @@ func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
 
 func TestUnreadCASSeedIsNoDamage(t *testing.T) {
 	dir := t.TempDir()
-	if err := seedCAS(dir); err != nil {
+	if err := SeedCAS(dir); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readSavedData(dir)
-	if err != nil || got.file != nil || got.ran || got.damage != "" {
+	got, err := Read(dir)
+	if err != nil || got.File != nil || got.Ran || got.damage != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := os.Stat(metaPath(dir)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(MetaPath(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the seed is still there: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestCASOfEachPodBeginsElsewhere(t *testing.T) {
 	seen := map[string]bool{}
 	for range 20 {
 		dir := t.TempDir()
-		if err := seedCAS(dir); err != nil {
+		if err := SeedCAS(dir); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "memory.meta"))

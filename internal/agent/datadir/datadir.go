@@ -1,4 +1,6 @@
-package agent
+// Package datadir is what stays in the data volume between two memcacheds: the items with memcached's metadata, the
+// agent's record of the last stop, and the mark of a handover that is not complete.
+package datadir
 
 import (
 	"encoding/json"
@@ -20,9 +22,9 @@ import (
 // dataOverhead is the space for the agent's and memcached's metadata, a few KiB.
 const dataOverhead = 1 << 20
 
-// checkVolumeSize returns an error if the data volume is too small for all items.
+// CheckSize returns an error if the data volume is too small for maxBytes of items.
 // SIGBUS kills memcached when a tmpfs is full before memcached's own limit.
-func checkVolumeSize(dir string, maxBytes int64) error {
+func CheckSize(dir string, maxBytes int64) error {
 	var volume syscall.Statfs_t
 	if err := syscall.Statfs(dir, &volume); err != nil {
 		return fmt.Errorf("reading the size of the data volume %s: %w", dir, err)
@@ -36,7 +38,8 @@ func checkVolumeSize(dir string, maxBytes int64) error {
 	return nil
 }
 
-func checkWritable(dir string) error {
+// CheckWritable returns an error if this user can't create a file in the data volume.
+func CheckWritable(dir string) error {
 	probe, err := os.CreateTemp(dir, ".agent-")
 	if err != nil {
 		return fmt.Errorf("the data directory must be writable: %w", err)
@@ -45,8 +48,8 @@ func checkWritable(dir string) error {
 	return os.Remove(probe.Name())
 }
 
-// lastStop is the agent's record of a planned stop, which stays until the next one.
-type lastStop struct {
+// Stop is the agent's record of a planned stop, which stays until the next one.
+type Stop struct {
 	At time.Time `json:"at"`
 	// Items is the number of items just before the save.
 	Items int64 `json:"items"`
@@ -62,16 +65,17 @@ type lastStop struct {
 func lastStopPath(dir string) string { return filepath.Join(dir, "last-stop.json") }
 
 // readLastStop returns the zero value if there is no readable record.
-func readLastStop(dir string) lastStop {
-	var record lastStop
+func readLastStop(dir string) Stop {
+	var record Stop
 	text, err := os.ReadFile(lastStopPath(dir))
 	if err != nil || json.Unmarshal(text, &record) != nil {
-		return lastStop{}
+		return Stop{}
 	}
 	return record
 }
 
-func writeLastStop(dir string, record lastStop) error {
+// WriteStop replaces the record of the last stop.
+func WriteStop(dir string, record Stop) error {
 	text, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -79,32 +83,38 @@ func writeLastStop(dir string, record lastStop) error {
 	return files.Replace(lastStopPath(dir), append(text, '\n'))
 }
 
-type savedData struct {
-	// file is nil if there are no saved items that memcached can load.
-	file *metaFile
+// Saved is what a data directory contains before a start.
+type Saved struct {
+	// File is nil if there are no saved items that memcached can load.
+	File *MetaFile
 	// damage is the reason why memory.meta was removed; empty if it was not.
 	damage string
-	// ran is whether memcached has run with this directory before.
-	ran bool
-	// last is the agent's record of the last planned stop, zero if there is none.
-	last lastStop
+	// Ran is whether memcached has run with this directory before.
+	Ran bool
+	// Last is the agent's record of the last planned stop, zero if there is none.
+	Last Stop
 }
 
-func metaPath(dir string) string   { return filepath.Join(dir, "memory.meta") }
-func memoryPath(dir string) string { return filepath.Join(dir, "memory") }
+// MetaPath returns the path of memcached's metadata, which exists while items are saved.
+func MetaPath(dir string) string { return filepath.Join(dir, "memory.meta") }
+
+// MemoryPath returns the path of the memory file, memcached's option -e.
+func MemoryPath(dir string) string { return filepath.Join(dir, "memory") }
 
 // receptionPath is a file that exists while a handover has not completed the items. It
 // contains the phase: a pod in Receiving has served no client, and may receive again.
 func receptionPath(dir string) string { return filepath.Join(dir, "reception") }
 
-func markReception(dir string, phase wire.Phase) error {
+// MarkReception writes that the items are those of a handover that is not complete, and its phase.
+func MarkReception(dir string, phase wire.Phase) error {
 	if err := files.Replace(receptionPath(dir), []byte(phase)); err != nil {
 		return fmt.Errorf("marking the reception of items: %w", err)
 	}
 	return nil
 }
 
-func unmarkReception(dir string) error {
+// UnmarkReception writes that the items are complete.
+func UnmarkReception(dir string) error {
 	if err := files.RemoveIfExists(receptionPath(dir)); err != nil {
 		return fmt.Errorf("marking the end of the reception: %w", err)
 	}
@@ -119,7 +129,7 @@ func removeIncomplete(dir string) (wire.Phase, error) {
 		return "", nil
 	}
 	if err == nil {
-		err = errors.Join(files.RemoveIfExists(memoryPath(dir)), files.RemoveIfExists(metaPath(dir)))
+		err = errors.Join(files.RemoveIfExists(MemoryPath(dir)), files.RemoveIfExists(MetaPath(dir)))
 	}
 	if err != nil {
 		return "", fmt.Errorf("removing incomplete items: %w", err)
@@ -127,22 +137,22 @@ func removeIncomplete(dir string) (wire.Phase, error) {
 	return wire.Phase(phase), nil
 }
 
-// readSavedData reads a data directory. It removes incomplete items, and a memory.meta at
+// Read reads a data directory. It removes incomplete items, and a memory.meta at
 // which memcached would abort.
-func readSavedData(dir string) (savedData, error) {
-	s := savedData{last: readLastStop(dir)}
+func Read(dir string) (Saved, error) {
+	s := Saved{Last: readLastStop(dir)}
 	incomplete, err := removeIncomplete(dir)
 	if err != nil {
 		return s, err
 	}
 	if incomplete != "" && incomplete != wire.PhaseReceiving {
-		s.ran, s.damage = true, "the handover was interrupted when clients of both pods had changed items"
+		s.Ran, s.damage = true, "the handover was interrupted when clients of both pods had changed items"
 		return s, nil
 	}
-	if _, err := os.Stat(memoryPath(dir)); err == nil {
-		s.ran = true
+	if _, err := os.Stat(MemoryPath(dir)); err == nil {
+		s.Ran = true
 	}
-	text, err := os.ReadFile(metaPath(dir))
+	text, err := os.ReadFile(MetaPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -150,58 +160,58 @@ func readSavedData(dir string) (savedData, error) {
 		return s, fmt.Errorf("reading the saved items: %w", err)
 	}
 	if strings.HasPrefix(string(text), casSeed) { // memcached has not read it
-		return s, os.Remove(metaPath(dir))
+		return s, os.Remove(MetaPath(dir))
 	}
 	file, err := parseMetaFile(string(text))
-	if err == nil && !s.ran {
+	if err == nil && !s.Ran {
 		err = errors.New("the memory file is missing")
 	}
 	if err == nil {
-		s.file = &file
+		s.File = &file
 		return s, nil
 	}
 	s.damage = err.Error()
-	if err := os.Remove(metaPath(dir)); err != nil {
+	if err := os.Remove(MetaPath(dir)); err != nil {
 		return s, fmt.Errorf("removing unusable saved items: %w", err)
 	}
 	return s, nil
 }
 
-// itemsBefore returns the number of saved items; 0 if it is unknown, because another
+// ItemsBefore returns the number of saved items; 0 if it is unknown, because another
 // process than the agent stopped memcached by SIGUSR1.
-func (s savedData) itemsBefore() int64 {
-	if s.file == nil {
+func (s Saved) ItemsBefore() int64 {
+	if s.File == nil {
 		return 0
 	}
-	distance := s.last.At.Sub(time.Unix(s.file.stopped, 0)).Abs()
-	if distance > saveTimeout+10*time.Second {
+	distance := s.Last.At.Sub(time.Unix(s.File.Stopped, 0)).Abs()
+	if distance > SaveTimeout+10*time.Second {
 		return 0
 	}
-	return s.last.Items
+	return s.Last.Items
 }
 
-// prepare adjusts memory.meta so that memcached accepts it.
-func (s savedData) prepare(dir string, now time.Time) error {
-	if s.file == nil {
+// Prepare adjusts memory.meta so that memcached accepts it.
+func (s Saved) Prepare(dir string, now time.Time) error {
+	if s.File == nil {
 		return nil
 	}
-	text := s.file.adjust(now, s.itemsBefore())
-	if text == s.file.text {
+	text := s.File.adjust(now, s.ItemsBefore())
+	if text == s.File.text {
 		return nil
 	}
-	if err := files.Replace(metaPath(dir), []byte(text)); err != nil {
+	if err := files.Replace(MetaPath(dir), []byte(text)); err != nil {
 		return fmt.Errorf("preparing the saved items: %w", err)
 	}
 	return nil
 }
 
-// catchUp corrects memory.meta, if memcached has just written it, by a reading of its clock.
-func catchUp(dir string, clock *protocol.Clock, now time.Time) error {
-	text, err := os.ReadFile(metaPath(dir))
+// CatchUp corrects memory.meta, if memcached has just written it, by a reading of its clock.
+func CatchUp(dir string, clock *protocol.Clock, now time.Time) error {
+	text, err := os.ReadFile(MetaPath(dir))
 	if errors.Is(err, fs.ErrNotExist) || clock == nil {
 		return nil
 	}
-	var file metaFile
+	var file MetaFile
 	if err == nil {
 		file, err = parseMetaFile(string(text))
 	}
@@ -209,25 +219,25 @@ func catchUp(dir string, clock *protocol.Clock, now time.Time) error {
 		return err
 	}
 	if corrected := file.catchUp(*clock, now); corrected != file.text {
-		return files.Replace(metaPath(dir), []byte(corrected))
+		return files.Replace(MetaPath(dir), []byte(corrected))
 	}
 	return nil
 }
 
-// assessStart compares the number of items right after a start with what was saved
+// AssessStart compares the number of items right after a start with what was saved
 // before. rejection is memcached's reason for not loading the saved items.
 // stats is nil if memcached had no connection left to return them.
-func assessStart(before savedData, rejection string, stats *protocol.General, at time.Time) wire.Start {
-	start := wire.Start{Result: wire.StartCold, ItemsBefore: before.itemsBefore(), At: at}
+func AssessStart(before Saved, rejection string, stats *protocol.General, at time.Time) wire.Start {
+	start := wire.Start{Result: wire.StartCold, ItemsBefore: before.ItemsBefore(), At: at}
 	if stats != nil {
 		start.Items = stats.Items
 	}
 	switch {
 	case before.damage != "":
 		start.Reason = "the saved items were unusable and were removed: " + before.damage
-	case before.file == nil && before.ran:
+	case before.File == nil && before.Ran:
 		start.Reason = "memcached did not save its items at its last stop"
-	case before.file == nil:
+	case before.File == nil:
 		start.Reason = "no saved items: first start of this pod"
 	case rejection != "":
 		start.Reason = "memcached rejected the saved items: " + rejection
@@ -243,20 +253,22 @@ func assessStart(before savedData, rejection string, stats *protocol.General, at
 	return start
 }
 
-// saveTimeout bounds a save. memcached needs 0.2 to 1.2 s; the rest is for slow
+// SaveTimeout bounds a save. memcached needs 0.2 to 1.2 s; the rest is for slow
 // machines. Together with the drain before it, it fits into the pod's grace period.
-const saveTimeout = 20 * time.Second
+const SaveTimeout = 20 * time.Second
 
-func openMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {
+// OpenMemory opens the memory file of a memcached of that version with these arguments. Close it.
+func OpenMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {
 	layout, err := memfile.LayoutOf(arguments, version)
 	if err != nil {
 		return nil, err
 	}
-	return memfile.Open(memoryPath(dataDir), layout)
+	return memfile.Open(MemoryPath(dataDir), layout)
 }
 
-func savedClock(dataDir string) (memfile.Clock, error) {
-	text, err := os.ReadFile(metaPath(dataDir))
+// SavedClock returns memcached's clock for the items that it has saved.
+func SavedClock(dataDir string) (memfile.Clock, error) {
+	text, err := os.ReadFile(MetaPath(dataDir))
 	if err != nil {
 		return memfile.Clock{}, err
 	}
