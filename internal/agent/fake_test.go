@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -376,7 +377,7 @@ type pod struct {
 	config    config
 	memcached *fakeMemcached
 	version   string // of memcached
-	peers     peers
+	network   peer.Network
 	info      map[string]string
 	volume    *testvolume.Volume
 	log       *lockedBuilder
@@ -416,7 +417,7 @@ func newPod(t *testing.T) *pod {
 			loopbackPort: wire.LoopbackPort, drainTimeout: time.Minute, handoverMode: wire.ModeStrict},
 		info: map[string]string{wire.ArgumentsFile: `["-m","64"]`},
 	}
-	p.peers = peers{accepts: func(context.Context, string) bool { return true }, status: func(context.Context, string) (wire.Status, error) {
+	p.network = peer.Network{Accepts: func(context.Context, string) bool { return true }, Status: func(context.Context, string) (wire.Status, error) {
 		if other := p.other.Load(); other != nil {
 			return *other, nil
 		}
@@ -445,7 +446,7 @@ func (p *pod) create() error {
 	p.t.Helper()
 	p.terminations, p.exited = make(chan os.Signal, 4), make(chan struct{})
 	memcached := process.Binary{Path: "memcached", Version: p.version, Start: p.memcached.start}
-	s, err := newSupervisor(p.config, memcached, p.peers, &atomic.Pointer[state]{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
+	s, err := newSupervisor(p.config, memcached, p.network, &atomic.Pointer[state]{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
 	if err != nil {
 		return err
 	}

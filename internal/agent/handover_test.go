@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -26,10 +27,10 @@ func testSupervisor(phase wire.Phase) *supervisor {
 	return s
 }
 
-func (s *supervisor) request(o *origin, event originEvent) error {
-	r := originRequest{origin: o, event: event, reply: make(chan error, 1)}
-	s.handleOrigin(r)
-	return <-r.reply
+func (s *supervisor) request(o *peer.Source, event peer.Event) error {
+	r := peer.Request{Source: o, Event: event, Reply: make(chan error, 1)}
+	s.handleSource(r)
+	return <-r.Reply
 }
 
 func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
@@ -38,7 +39,7 @@ func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
 	} {
 		s := testSupervisor(wire.PhaseServing)
 		s.phase = phase
-		err := s.request(&origin{}, originBegins)
+		err := s.request(&peer.Source{}, peer.Begins)
 		if drains := phase == wire.PhaseDraining; drains != (err == nil) || !drains && !errors.Is(err, handover.ErrNotTerminating) {
 			t.Errorf("%s: %v", phase, err)
 		}
@@ -47,13 +48,13 @@ func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
 
 func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
 	s := testSupervisor(wire.PhaseDraining)
-	first, second := &origin{}, &origin{}
-	for _, o := range []*origin{first, second} {
-		if err := s.request(o, originBegins); err != nil {
+	first, second := &peer.Source{}, &peer.Source{}
+	for _, o := range []*peer.Source{first, second} {
+		if err := s.request(o, peer.Begins); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, event := range []originEvent{originStops, originResumes, originAbandons, originCompletes} {
+	for _, event := range []peer.Event{peer.Stops, peer.Resumes, peer.Abandons, peer.Completes} {
 		if err := s.request(first, event); !errors.Is(err, errSuperseded) || s.phase != wire.PhaseDraining || s.finished {
 			t.Errorf("event %d: %v, phase %s, finished %t", event, err, s.phase, s.finished)
 		}
@@ -62,18 +63,18 @@ func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
 
 func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
 	s := testSupervisor(wire.PhaseStopping)
-	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now()
-	if err := s.request(s.origin, originResumes); err != nil || !s.finished || s.err != nil {
+	s.process, s.source, s.drainUntil = nil, &peer.Source{}, time.Now()
+	if err := s.request(s.source, peer.Resumes); err != nil || !s.finished || s.err != nil {
 		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
 	}
 }
 
 func TestHandedOverItemsAreLogged(t *testing.T) {
 	s, log := testSupervisor(wire.PhaseStopping), &strings.Builder{}
-	s.process, s.origin, s.log = nil, &origin{}, slog.New(slog.NewTextHandler(log, nil))
-	r := originRequest{origin: s.origin, event: originCompletes, reply: make(chan error, 1),
-		result: handover.Result{ItemsBefore: 10, Items: 8, Rejected: 2, Bytes: 4000, Passes: 1}}
-	s.handleOrigin(r)
+	s.process, s.source, s.log = nil, &peer.Source{}, slog.New(slog.NewTextHandler(log, nil))
+	r := peer.Request{Source: s.source, Event: peer.Completes, Reply: make(chan error, 1),
+		Result: handover.Result{ItemsBefore: 10, Items: 8, Rejected: 2, Bytes: 4000, Passes: 1}}
+	s.handleSource(r)
 	if want := "items=8 itemsBefore=10 rejected=2 bytes=4000 passes=1"; !strings.Contains(log.String(), want) || !s.finished {
 		t.Errorf("finished %t; the log lacks %q:\n%s", s.finished, want, log)
 	}
@@ -81,8 +82,8 @@ func TestHandedOverItemsAreLogged(t *testing.T) {
 
 func TestOldPodExitsWhenTheTargetMayHaveServedAndIsLost(t *testing.T) {
 	s := testSupervisor(wire.PhaseStopping)
-	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now().Add(time.Hour)
-	if err := s.request(s.origin, originAbandons); err != nil || !s.finished || s.err != nil {
+	s.process, s.source, s.drainUntil = nil, &peer.Source{}, time.Now().Add(time.Hour)
+	if err := s.request(s.source, peer.Abandons); err != nil || !s.finished || s.err != nil {
 		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
 	}
 }

@@ -164,3 +164,27 @@ func TestMetricsOfAMemcachedThatHangs(t *testing.T) {
 		p.finish()
 	})
 }
+
+// At the end of a handover no pod of the shard serves, so that the kubelet's next probe would
+// come late.
+func TestProbeWaitsForTheEndOfAHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var states atomic.Pointer[state]
+		states.Store(&state{status: wire.Status{Phase: wire.PhaseReceiving}, superseded: make(chan struct{})})
+		began := time.Now()
+		err := checkReadiness(t.Context(), &states)
+		if took := time.Since(began); err == nil || took < time.Second || 2*time.Second <= took {
+			t.Errorf("it answered %v after %s, want longer than the probes' period and shorter than their timeout", err, took)
+		}
+		go func() {
+			<-time.After(time.Second)
+			first := states.Swap(&state{status: wire.Status{Phase: wire.PhaseStopping}, superseded: make(chan struct{})})
+			close(first.superseded)
+		}()
+		began = time.Now()
+		err = checkReadiness(t.Context(), &states)
+		if took := time.Since(began); took != time.Second || err == nil || !strings.Contains(err.Error(), "Stopping") {
+			t.Errorf("it answered %v after %s, want the next state at once", err, took)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -46,6 +47,14 @@ func (s *supervisor) responds() bool {
 	return s.process.Client.Ping(ctx) == nil
 }
 
+// drainRun is one wait for another pod. A handover interrupts it.
+type drainRun struct{ cancel context.CancelFunc }
+
+type drainEnd struct {
+	run    *drainRun
+	reason string
+}
+
 // startDrain keeps memcached serving until another pod does.
 func (s *supervisor) startDrain() {
 	s.phase = wire.PhaseDraining
@@ -55,7 +64,7 @@ func (s *supervisor) startDrain() {
 	s.drain = run
 	timeout := s.drainUntil.Sub(s.now())
 	go func() {
-		s.drained <- drainEnd{run: run, reason: drain(ctx, s.peers.status, s.service, s.podUID, timeout)}
+		s.drained <- drainEnd{run: run, reason: peer.Drain(ctx, s.network.Status, s.service, s.podUID, timeout)}
 	}()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/insights"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -43,11 +44,15 @@ type config struct {
 	memcached, terminationLog string
 }
 
+func (c config) peer() peer.Config {
+	return peer.Config{PodUID: c.podUID, DataDir: c.dataDir, Service: c.service, Key: c.handoverKey, Listen: c.handoverListen, Owner: c.handoverOwner, Mode: c.handoverMode}
+}
+
 // supervisor runs memcached. Only the goroutine of run may use its fields.
 type supervisor struct {
 	config
 	binary  binary
-	peers   peers
+	network peer.Network
 	log     *slog.Logger
 	history *history
 	// states contains the latest state, for readers on any goroutine.
@@ -60,8 +65,8 @@ type supervisor struct {
 	drained   chan drainEnd
 	// Reports of the handover, as its source and as its target.
 	handoverPorts chan int
-	origins       chan originRequest
-	receptions    chan receptionReport
+	sources       chan peer.Request
+	receptions    chan peer.Report
 	loads         chan secrets.Loaded
 
 	phase wire.Phase
@@ -103,11 +108,11 @@ type supervisor struct {
 	drain      *drainRun
 	drainUntil time.Time
 
-	// handoverPort is 0 until targets are accepted. origin belongs to the latest one, whose
+	// handoverPort is 0 until targets are accepted. source belongs to the latest one, whose
 	// request for the end of the handover is endRequest.
 	handoverPort int
-	origin       *origin
-	endRequest   originRequest
+	source       *peer.Source
+	endRequest   peer.Request
 	// reception is nil unless this start of the pod receives the other pod's items.
 	reception *reception
 
@@ -140,7 +145,7 @@ func supervise(c config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := newSupervisor(c, memcached, network, states, terminations, log)
+	s, err := newSupervisor(c, memcached, peer.TCP, states, terminations, log)
 	if err != nil {
 		return err
 	}
@@ -157,14 +162,14 @@ func supervise(c config, log *slog.Logger) error {
 		return current.client, current.status.Phase
 	}, log)
 	if c.handoverKey != "" {
-		go serveHandover(c, s.origins, s.handoverPorts, log)
+		go peer.Serve(c.peer(), s.sources, s.handoverPorts, log)
 	}
 	s.launch()
 	s.run(terminations, orphans)
 	return s.err
 }
 
-func newSupervisor(c config, found process.Binary, peers peers, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
+func newSupervisor(c config, found process.Binary, network peer.Network, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
 	if err := datadir.CheckWritable(c.dataDir); err != nil {
 		return nil, err
 	}
@@ -189,10 +194,10 @@ func newSupervisor(c config, found process.Binary, peers peers, states *atomic.P
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, peers: peers, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
+		config: c, binary: memcached, network: network, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: states,
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
-		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), loads: make(chan secrets.Loaded, 2),
+		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets,
@@ -232,8 +237,8 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleDrained(end)
 		case s.handoverPort = <-s.handoverPorts:
 			s.publish()
-		case r := <-s.origins:
-			s.handleOrigin(r)
+		case r := <-s.sources:
+			s.handleSource(r)
 		case r := <-s.receptions:
 			s.handleReception(r)
 		case l := <-s.loads:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -383,7 +384,7 @@ func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
 		"another pod serves": {func(p *pod) {
 			p.pass(10 * time.Second)
 			p.other.Store(&wire.Status{PodUID: "other", Phase: wire.PhaseServing})
-		}, 10*time.Second + endpointPropagation, "pod other serves behind the Service"},
+		}, 11 * time.Second, "pod other serves behind the Service"},
 		"nothing replaces it": {func(*pod) {}, time.Minute, "no other pod responded"},
 		"a second SIGTERM": {func(p *pod) {
 			p.pass(10 * time.Second)
@@ -419,8 +420,8 @@ func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// drained starts the drain of a pod with 7 items, and returns the origin of a target that has connected.
-func (p *pod) drained() *origin {
+// drained starts the drain of a pod with 7 items, and returns the source of a target that has connected.
+func (p *pod) drained() *peer.Source {
 	p.t.Helper()
 	p.config.handoverKey = p.keyFile()
 	p.config.service = "" // no search for another pod
@@ -430,11 +431,11 @@ func (p *pod) drained() *origin {
 	p.memcached.latest().add(7)
 	p.terminations <- syscall.SIGTERM
 	p.await(wire.PhaseDraining)
-	o := &origin{requests: p.origins, dataDir: p.config.dataDir}
-	if err := o.ask(originBegins, handover.Result{}); err != nil {
+	s, err := peer.NewSource(p.config.dataDir, p.sources)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	return o
+	return s
 }
 
 func TestSourceStopsWhenTheTargetHasTheItems(t *testing.T) {
@@ -468,13 +469,13 @@ func TestSourceServesAgainWhenTheTargetDoesNotTakeOver(t *testing.T) {
 }
 
 func TestSourceStopsForGoodWhenTheTargetIsLost(t *testing.T) {
-	for name, end := range map[string]func(o *origin){
-		"before the last changes": func(o *origin) { o.Abandon() },
-		"after the last changes":  func(o *origin) { _ = o.Stop(context.Background()); o.Abandon() },
-		"without an acknowledgment": func(o *origin) {
+	for name, end := range map[string]func(o *peer.Source){
+		"before the last changes": func(o *peer.Source) { o.Abandon() },
+		"after the last changes":  func(o *peer.Source) { _ = o.Stop(context.Background()); o.Abandon() },
+		"without an acknowledgment": func(o *peer.Source) {
 			_ = o.Stop(context.Background())
 		},
-		"when there is no time left": func(o *origin) {
+		"when there is no time left": func(o *peer.Source) {
 			_ = o.Stop(context.Background())
 			<-time.After(time.Minute)
 			o.Resume()
@@ -510,7 +511,7 @@ func TestSourceThatCanNotSaveHandsNothingOver(t *testing.T) {
 func (p *pod) receives(handovers ...func(context.Context, handover.Target) (handover.Result, error)) {
 	p.config.handoverKey = p.keyFile()
 	p.other.Store(&wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: wire.HandoverPort})
-	p.peers.receive = func(ctx context.Context, target handover.Target) (handover.Result, error) {
+	p.network.Receive = func(ctx context.Context, target handover.Target) (handover.Result, error) {
 		receive := handovers[0]
 		if len(handovers) > 1 {
 			handovers = handovers[1:]
@@ -571,7 +572,7 @@ func TestTargetStartsWithoutItemsAfterHandoversThatFailed(t *testing.T) {
 					p.memcached.latest().add(3)
 					return handover.Result{}, c.err
 				})
-				p.peers.accepts = func(context.Context, string) bool { return c.accepts }
+				p.network.Accepts = func(context.Context, string) bool { return c.accepts }
 				status := p.run()
 				p.wantStart(status, wire.StartCold, 0, "the handover from pod other failed: "+c.err.Error())
 				if tries != c.tries || p.memcached.latest().PID != tries+1 {

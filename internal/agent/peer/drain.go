@@ -1,15 +1,11 @@
-package agent
+package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
-	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
 const (
@@ -21,16 +17,9 @@ const (
 	missingNames = 2
 )
 
-// drainRun is one wait for another pod. A handover interrupts it.
-type drainRun struct{ cancel context.CancelFunc }
-
-type drainEnd struct {
-	run    *drainRun
-	reason string
-}
-
-// drain waits until the Service no longer needs this pod, and returns the reason.
-func drain(ctx context.Context, status queryStatus, service, podUID string, timeout time.Duration) string {
+// Drain waits until the Service no longer needs this pod, or ctx ends, and returns the reason. service is host:port, or
+// empty if there is none.
+func Drain(ctx context.Context, status QueryStatus, service, podUID string, timeout time.Duration) string {
 	if service == "" {
 		return "there is no Service"
 	}
@@ -71,27 +60,4 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 		return "pod " + status.PodUID + " serves behind the Service", true
 	}
 	return "", false
-}
-
-// isNotFound returns whether a name server says that there is no such name.
-func isNotFound(err error) bool {
-	dns, ok := errors.AsType[*net.DNSError](err)
-	return ok && dns.IsNotFound
-}
-
-// queryStatus returns the status of a pod behind a Service.
-type queryStatus func(ctx context.Context, service string) (wire.Status, error)
-
-// queryService is a queryStatus over the network.
-func queryService(ctx context.Context, service string) (wire.Status, error) {
-	return podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

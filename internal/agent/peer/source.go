@@ -1,0 +1,201 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// The target must begin the end of a handover this long before the drain ends by its
+	// timeout.
+	endOfHandover = 5 * time.Second
+	// contentTimeout is how long after the drain's timeout the target still gets items. The kubelet kills the agent 30 s
+	// after the drain's timeout.
+	contentTimeout = 15 * time.Second
+	// keyInterval is how often a missing key file is read.
+	keyInterval = time.Second
+)
+
+// Event is what the goroutine of a handover requests of the supervisor.
+type Event int
+
+const (
+	// Begins needs a reply after Source.Begin.
+	Begins Event = iota
+	// Stops needs memcached's items saved.
+	Stops
+	// Resumes needs memcached to serve again.
+	Resumes
+	// Abandons stops memcached and the agent, since another pod may have served.
+	Abandons
+	// Completes stops the agent.
+	Completes
+)
+
+// Request is an event of a source.
+type Request struct {
+	Source *Source
+	Event  Event
+	// Result is that of a handover that completes.
+	Result handover.Result
+	// Reply has room for one.
+	Reply chan error
+}
+
+// Serve accepts targets as soon as the key file exists, and reports its port to
+// ports.
+func Serve(c Config, requests chan<- Request, ports chan<- int, log *slog.Logger) {
+	key, err := readKey(c.Key)
+	if err != nil {
+		log.Warn("This pod does not hand over its items before it can read its key", "error", err)
+	}
+	for ; err != nil; key, err = readKey(c.Key) {
+		time.Sleep(keyInterval)
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		log.Warn("This pod does not hand over its items", "error", err)
+		return
+	}
+	ports <- listener.Addr().(*net.TCPAddr).Port
+	offer := func(ctx context.Context) (handover.Offer, error) {
+		s, err := NewSource(c.DataDir, requests)
+		if err != nil {
+			return handover.Offer{}, err
+		}
+		return s.offer(ctx, c.PodUID, c.Service, c.Owner)
+	}
+	if err := handover.Serve(context.Background(), listener, key, offer, log); err != nil {
+		log.Error("This pod no longer hands over its items", "error", err)
+	}
+}
+
+// Source lets the goroutine of a handover read memcached's items, and stop and start
+// memcached by requests to the supervisor.
+type Source struct {
+	requests chan<- Request
+	dataDir  string
+
+	// Of Begin.
+	drainUntil time.Time
+	client     *process.Client
+	arguments  []string
+	version    string
+
+	// stopped is whether memcached has saved its items and exited.
+	stopped bool
+	// clock is memcached's, according to the best reading since it started.
+	clock protocol.Clock
+}
+
+// NewSource begins the handover to a target that has connected. The error is the supervisor's.
+func NewSource(dataDir string, requests chan<- Request) (*Source, error) {
+	s := &Source{requests: requests, dataDir: dataDir}
+	return s, s.request(Begins, handover.Result{})
+}
+
+// Begin sets what the source reads: a memcached that serves at most until drainUntil.
+func (s *Source) Begin(drainUntil time.Time, client *process.Client, arguments []string, version string) {
+	s.drainUntil, s.client, s.arguments, s.version = drainUntil, client, arguments, version
+}
+
+// offer returns an error if the memory file can't be read as memcached does.
+func (s *Source) offer(ctx context.Context, podUID, shard, owner string) (handover.Offer, error) {
+	file, err := datadir.OpenMemory(s.dataDir, s.arguments, s.version)
+	if err != nil {
+		return handover.Offer{}, err
+	}
+	defer file.Close()
+	if err := file.Verify(ctx, s.client.Server); err != nil {
+		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
+	}
+	clock, err := memfile.ClockOfRunning(ctx, s.client.Server)
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	s.clock = clock.Clock
+	stats, err := s.client.GeneralStats(ctx)
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
+	}
+	answers, err := s.client.Server.QueryStats(ctx, "stats settings")
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
+	}
+	settings, err := protocol.ParseSettings(answers[0])
+	if err != nil {
+		return handover.Offer{}, err
+	}
+	return handover.Offer{
+		Origin: s, CAS: settings.CAS, Pod: podUID, Shard: shard, Owner: owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
+		Deadline: s.drainUntil.Add(-endOfHandover), Limit: s.drainUntil.Add(contentTimeout),
+	}, nil
+}
+
+// request returns the supervisor's answer.
+func (s *Source) request(event Event, result handover.Result) error {
+	request := Request{Source: s, Event: event, Result: result, Reply: make(chan error, 1)}
+	s.requests <- request
+	return <-request.Reply
+}
+
+// Scan visits all items.
+func (s *Source) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+	file, err := datadir.OpenMemory(s.dataDir, s.arguments, s.version)
+	if err != nil {
+		return memfile.Report{}, err
+	}
+	defer file.Close()
+	var clock memfile.Clock
+	if s.stopped {
+		clock, err = datadir.SavedClock(s.dataDir)
+	} else {
+		clock, err = memfile.ClockOfRunning(ctx, s.client.Server)
+	}
+	if err != nil {
+		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	clock.Clock = clock.Best(s.clock)
+	s.clock = clock.Clock
+	scan := file.Scan
+	switch order {
+	case handover.ColdFirst:
+		scan = file.ScanColdFirst
+	case handover.HotFirst:
+		scan = file.ScanHotFirst
+	}
+	return scan(clock, visit)
+}
+
+// Stop stops memcached. The supervisor limits the time of a stop and does not interrupt
+// it, so it ignores the context.
+func (s *Source) Stop(context.Context) error {
+	if err := s.request(Stops, handover.Result{}); err != nil {
+		return fmt.Errorf("stopping memcached: %w", err)
+	}
+	s.stopped = true
+	return nil
+}
+
+// Resume lets memcached serve again with its items.
+func (s *Source) Resume() { _ = s.request(Resumes, handover.Result{}) }
+
+// Abandon stops memcached and ends this agent: another pod may have served since.
+func (s *Source) Abandon() { _ = s.request(Abandons, handover.Result{}) }
+
+// Complete ends this agent.
+func (s *Source) Complete(result handover.Result) { _ = s.request(Completes, result) }
+
+// Reserve lets a handover use that much memory until it calls release, and returns false
+// if the container has no room for it.
+func (s *Source) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes) }
