@@ -44,7 +44,7 @@ func (s *supervisor) handleSource(r peer.Request) {
 		return
 	case r.Event == peer.Resumes && stopped && s.now().Before(s.drainUntil):
 		s.log.Warn("The target did not take over; memcached starts again with its items")
-		s.history.handoverFailed(false)
+		s.history.HandoverFailed(false)
 		s.phase = wire.PhaseRestarting
 		s.relaunch()
 	case r.Event == peer.Resumes && stopped:

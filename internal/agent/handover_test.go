@@ -3,11 +3,13 @@ package agent
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/history"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
@@ -15,6 +17,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
+
+// testHistory returns a history that no one reads.
+func testHistory() *history.History {
+	return history.Read(os.DevNull, time.Now, slog.New(slog.DiscardHandler))
+}
 
 func testSupervisor(phase wire.Phase) *supervisor {
 	s := &supervisor{

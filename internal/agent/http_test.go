@@ -149,16 +149,16 @@ func TestMetricsOfAMemcachedThatHangs(t *testing.T) {
 			t.Errorf("while it serves:\n%s", text)
 		}
 		resume := p.memcached.latest().hang()
-		p.pass(probeInterval + metricsAge)
+		p.pass(10*time.Second + metricsAge)
 		if text := scrape(); !strings.Contains(text, "\nmemcached_up 0\n") {
 			t.Errorf("while it hangs:\n%s", text)
 		}
 		resume()
-		p.pass(probeInterval + metricsAge)
+		p.pass(10*time.Second + metricsAge)
 		if text := scrape(); !strings.Contains(text, "\nmemcached_up 1\n") {
 			t.Errorf("when it continues:\n%s", text)
 		}
-		if r, _ := p.history.snapshot(); r.UnavailableSeconds < 1 || r.UnavailableSeconds > 12 {
+		if r, _ := p.history.Snapshot(); r.UnavailableSeconds < 1 || r.UnavailableSeconds > 12 {
 			t.Errorf("unavailable for %v s", r.UnavailableSeconds)
 		}
 		p.finish()

@@ -119,11 +119,11 @@ func (s *supervisor) serve() {
 	} else {
 		s.startDrain()
 	}
-	s.start.UnavailableSeconds = s.history.unavailable(s.start)
-	s.history.started(s.start)
+	s.start.UnavailableSeconds = s.history.Unavailable(s.start)
+	s.history.Started(s.start)
 	s.publish()
 	go s.process.Client.SampleLookups(s.process.Done)
-	go probe(s.process.Client, s.process.Done, s.history)
+	go s.history.Probe(s.process.Client, s.process.Done)
 	if s.metricsListen != "" {
 		go sampleIdle(s.process.Client, s.process.Done, s.memoryFile())
 	}
@@ -150,7 +150,7 @@ func (s *supervisor) handleExit(p *process.Process) {
 	case s.afterExit != thenNothing:
 		s.log.Info("memcached stopped", "exitCode", p.Exit.ExitStatus())
 		_, err := os.Stat(datadir.MetaPath(s.dataDir))
-		s.history.saveEnds(err == nil)
+		s.history.SaveEnds(err == nil)
 		if err := datadir.CatchUp(s.dataDir, p.Client.Clock.Load(), s.now()); err != nil {
 			s.log.Warn("Cannot correct the time of the stop; items live longer by what memcached's clock lags behind", "error", err)
 		}

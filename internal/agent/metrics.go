@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/history"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
-	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -26,17 +26,13 @@ const (
 	// how many it keeps. A flood waits in the kernel, at no cost for memcached.
 	metricsRate        = 50
 	metricsConnections = 16
-	// probeInterval is the time between two measured round trips, hungInterval that after
-	// one without an answer.
-	probeInterval = 10 * time.Second
-	hungInterval  = 500 * time.Millisecond
 )
 
 // collector answers with the metrics. It asks memcached once for all requests within
 // metricsAge.
 type collector struct {
 	states  *atomic.Pointer[state]
-	history *history
+	history *history.History
 
 	// turn contains one token; its owner may use what follows.
 	turn    chan struct{}
@@ -51,7 +47,7 @@ type collector struct {
 
 // serveMetrics returns when it can't listen, which the agent survives: a shard is worth
 // more than its metrics.
-func serveMetrics(address string, states *atomic.Pointer[state], h *history, log *slog.Logger) {
+func serveMetrics(address string, states *atomic.Pointer[state], h *history.History, log *slog.Logger) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		log.Error("This pod has no metrics", "error", err)
@@ -69,7 +65,7 @@ func serveMetrics(address string, states *atomic.Pointer[state], h *history, log
 	_ = server.Serve(&pacedListener{Listener: &connlimit.Listener{Listener: listener, Limit: metricsConnections}})
 }
 
-func newCollector(states *atomic.Pointer[state], h *history) *collector {
+func newCollector(states *atomic.Pointer[state], h *history.History) *collector {
 	c := &collector{states: states, history: h, turn: make(chan struct{}, 1), process: metrics.ProcessReader{Proc: "/proc"}}
 	c.turn <- struct{}{}
 	return c
@@ -115,7 +111,7 @@ func (c *collector) answer(ctx context.Context, classes bool) ([]byte, error) {
 func (c *collector) collect() metrics.Input {
 	current := c.states.Load()
 	in := metrics.Input{Status: current.statusNow(), Serving: current.serving(), EvictionAge: math.NaN()}
-	in.History, in.Probes = c.history.snapshot()
+	in.History, in.Probes = c.history.Snapshot()
 	in.WorkingSet, in.MemoryLimit = memory.OfContainer()
 	in.Process = c.process.Read(current.status.PID)
 	if !in.Serving {
@@ -131,40 +127,6 @@ func (c *collector) collect() metrics.Input {
 		in.Idle = current.client.Idle.Load()
 	}
 	return in
-}
-
-// probe measures round trips to one memcached until it has exited.
-func probe(c *process.Client, done <-chan struct{}, h *history) {
-	for pause := time.Duration(0); ; {
-		select {
-		case <-done:
-			return
-		case <-time.After(pause):
-		}
-		began, took, err := roundTrip(c)
-		select {
-		case <-done:
-			return
-		default:
-		}
-		pause = probeInterval
-		if !h.probed(began, took, err == nil || protocol.IsAnswer(err)) {
-			pause = hungInterval
-		}
-	}
-}
-
-// roundTrip measures one request, without the wait for others of this agent.
-func roundTrip(c *process.Client) (began time.Time, took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
-	defer cancel()
-	began = time.Now()
-	took, err = process.Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (time.Duration, error) {
-		sent := time.Now()
-		_, err := conn.Version(ctx)
-		return time.Since(sent), err
-	})
-	return began, took, err
 }
 
 // pacedListener accepts at most metricsRate connections per second.

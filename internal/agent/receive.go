@@ -91,7 +91,7 @@ func (s *supervisor) follow() {
 
 func (s *supervisor) handleFailedHandover(err error, final bool) {
 	s.reception.failures++
-	s.history.handoverFailed(true)
+	s.history.HandoverFailed(true)
 	s.reception.failure = fmt.Sprintf("the handover from pod %s failed: %s", s.reception.other.PodUID, err)
 	s.log.Warn("The handover failed", "pod", s.reception.other.PodUID, "failures", s.reception.failures, "error", err)
 	s.reception.final = final || s.reception.failures == maxFailures

@@ -58,7 +58,7 @@ type drainEnd struct {
 // startDrain keeps memcached serving until another pod does.
 func (s *supervisor) startDrain() {
 	s.phase = wire.PhaseDraining
-	s.history.drains()
+	s.history.Drains()
 	ctx, cancel := context.WithCancel(context.Background())
 	run := &drainRun{cancel: cancel}
 	s.drain = run
@@ -115,7 +115,7 @@ func (s *supervisor) stop(phase wire.Phase, token string, next afterExit) {
 	if err := s.process.Signal(syscall.SIGUSR1); err != nil {
 		s.log.Warn("Cannot signal memcached", "error", err)
 	}
-	s.history.saveBegins(s.lastStop.Items)
+	s.history.SaveBegins(s.lastStop.Items)
 	go s.process.WakeUntilExit()
 	s.schedule(datadir.SaveTimeout, func() {
 		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", datadir.SaveTimeout)

@@ -13,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
+	"github.com/memcached-operator/memcached-operator/internal/agent/history"
 	"github.com/memcached-operator/memcached-operator/internal/agent/insights"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -54,7 +55,7 @@ type supervisor struct {
 	binary  binary
 	network peer.Network
 	log     *slog.Logger
-	history *history
+	history *history.History
 	// states contains the latest state, for readers on any goroutine.
 	states *atomic.Pointer[state]
 	now    func() time.Time
@@ -194,7 +195,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, network: network, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
+		config: c, binary: memcached, network: network, log: log, now: time.Now, history: history.Read(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: states,
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
@@ -266,7 +267,7 @@ func (s *supervisor) finish() {
 // fail ends the agent when memcached exited unexpectedly or cannot start.
 func (s *supervisor) fail(err error) {
 	s.finished, s.err = true, err
-	s.history.setAnswering(false)
+	s.history.SetAnswering(false)
 }
 
 // schedule runs a function after d, in place of the one that was scheduled before.
@@ -292,7 +293,7 @@ func (s *supervisor) publish() {
 		close(former.superseded)
 	}
 	if former == nil || former.serving() != next.serving() {
-		s.history.setAnswering(next.serving())
+		s.history.SetAnswering(next.serving())
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package history
 
 import (
 	"log/slog"
@@ -11,9 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// testHistory returns a history that no one reads.
-func testHistory() *history { return readHistory(os.DevNull, time.Now, slog.New(slog.DiscardHandler)) }
-
 type testClock struct{ time.Time }
 
 func (c *testClock) now() time.Time { return c.Time }
@@ -24,36 +21,36 @@ func (c *testClock) pass(seconds float64) {
 
 func TestHistoryCountsOutagesOverRestartsOfTheContainer(t *testing.T) {
 	dir, clock, log := t.TempDir(), &testClock{time.Unix(1_800_000_000, 0)}, slog.New(slog.DiscardHandler)
-	start := func() *history { return readHistory(dir, clock.now, log) }
-	want := func(h *history, total, last float64) {
+	start := func() *History { return Read(dir, clock.now, log) }
+	want := func(h *History, total, last float64) {
 		t.Helper()
-		if r, _ := h.snapshot(); r.UnavailableSeconds != total || r.LastOutage != last {
+		if r, _ := h.Snapshot(); r.UnavailableSeconds != total || r.LastOutage != last {
 			t.Errorf("unavailable for %v s, at last for %v s; want %v and %v", r.UnavailableSeconds, r.LastOutage, total, last)
 		}
 	}
 	h := start()
-	h.setAnswering(false)
+	h.SetAnswering(false)
 	clock.pass(30)
 	want(h, 0, 0) // a pod that has not served yet replaces no other one
-	h.setAnswering(true)
+	h.SetAnswering(true)
 	clock.pass(100)
 
-	h.setAnswering(false) // a restart in place
+	h.SetAnswering(false) // a restart in place
 	clock.pass(0.25)
 	want(h, 0.25, 0)
-	if warm, handedOver := h.unavailable(wire.Start{Result: wire.StartWarm}), h.unavailable(wire.Start{Result: wire.StartHandedOver, GapSeconds: 0.5}); warm != 0.25 || handedOver != 0.5 {
+	if warm, handedOver := h.Unavailable(wire.Start{Result: wire.StartWarm}), h.Unavailable(wire.Start{Result: wire.StartHandedOver, GapSeconds: 0.5}); warm != 0.25 || handedOver != 0.5 {
 		t.Errorf("unavailable for %v s before a restart, and for %v s in a handover", warm, handedOver)
 	}
-	h.setAnswering(true)
+	h.SetAnswering(true)
 	clock.pass(100)
 	want(h, 0.25, 0.25)
 
-	h.setAnswering(false) // the container stops
+	h.SetAnswering(false) // the container stops
 	clock.pass(1)
 	h = start()
-	h.setAnswering(false)
+	h.SetAnswering(false)
 	clock.pass(0.5)
-	h.setAnswering(true)
+	h.SetAnswering(true)
 	want(h, 1.75, 1.5)
 
 	clock.pass(8)
@@ -61,15 +58,15 @@ func TestHistoryCountsOutagesOverRestartsOfTheContainer(t *testing.T) {
 	clock.pass(2) // the agent is killed, 3 s later the next one has started
 	clock.pass(3)
 	h = start()
-	h.setAnswering(false)
-	h.setAnswering(true)
+	h.SetAnswering(false)
+	h.SetAnswering(true)
 	want(h, 6.75, 5)
 }
 
 func TestProbeCountsAMemcachedThatHangs(t *testing.T) {
 	clock := &testClock{time.Unix(1_800_000_000, 0)}
-	h := readHistory(t.TempDir(), clock.now, slog.New(slog.DiscardHandler))
-	h.setAnswering(true)
+	h := Read(t.TempDir(), clock.now, slog.New(slog.DiscardHandler))
+	h.SetAnswering(true)
 	clock.pass(10)
 	hangs := clock.now()
 	clock.pass(0.5)
@@ -79,38 +76,38 @@ func TestProbeCountsAMemcachedThatHangs(t *testing.T) {
 	clock.pass(0.5)
 	h.probed(clock.now(), 0, false)
 	clock.pass(1)
-	if r, _ := h.snapshot(); r.UnavailableSeconds != 2 {
+	if r, _ := h.Snapshot(); r.UnavailableSeconds != 2 {
 		t.Errorf("unavailable for %v s while it hangs; want 2", r.UnavailableSeconds)
 	}
 	h.probed(clock.now(), time.Millisecond, true)
 	clock.pass(10)
 	h.probed(clock.now(), time.Millisecond, true)
-	if r, _ := h.snapshot(); r.UnavailableSeconds != 2 || r.LastOutage != 2 {
+	if r, _ := h.Snapshot(); r.UnavailableSeconds != 2 || r.LastOutage != 2 {
 		t.Errorf("unavailable for %v s, at last %v s; want 2", r.UnavailableSeconds, r.LastOutage)
 	}
 
 	// The answer to a probe may arrive when the supervisor has stopped memcached.
-	h.setAnswering(false)
+	h.SetAnswering(false)
 	h.probed(clock.now(), time.Millisecond, true)
 	clock.pass(3)
-	if r, _ := h.snapshot(); r.UnavailableSeconds != 5 {
+	if r, _ := h.Snapshot(); r.UnavailableSeconds != 5 {
 		t.Errorf("unavailable for %v s during a stop; want 5", r.UnavailableSeconds)
 	}
 }
 
 func TestHistoryOfAHandover(t *testing.T) {
 	clock, dir := &testClock{time.Unix(1_800_000_000, 0)}, t.TempDir()
-	h := readHistory(dir, clock.now, slog.New(slog.DiscardHandler))
-	h.started(wire.Start{Result: wire.StartHandedOver, Items: 9, ItemsBefore: 10, HandoverSeconds: 4, GapSeconds: 0.5})
-	h.setAnswering(true)
-	h.drains()
-	h.saveBegins(7)
+	h := Read(dir, clock.now, slog.New(slog.DiscardHandler))
+	h.Started(wire.Start{Result: wire.StartHandedOver, Items: 9, ItemsBefore: 10, HandoverSeconds: 4, GapSeconds: 0.5})
+	h.SetAnswering(true)
+	h.Drains()
+	h.SaveBegins(7)
 	clock.pass(2)
-	h.saveEnds(true)
-	h.saveEnds(false) // a kill is no save
-	h.saveBegins(7)
-	h.saveEnds(false)
-	r, _ := readHistory(dir, clock.now, slog.New(slog.DiscardHandler)).snapshot()
+	h.SaveEnds(true)
+	h.SaveEnds(false) // a kill is no save
+	h.SaveBegins(7)
+	h.SaveEnds(false)
+	r, _ := Read(dir, clock.now, slog.New(slog.DiscardHandler)).Snapshot()
 	if r.Received != 1 || r.Handover == nil || r.Handover.Items != 9 || r.UnavailableSeconds != 2.5 || r.Drains != 1 ||
 		r.Saves != 1 || r.FailedSaves != 1 || r.SaveSeconds != 2 || r.SavedItems != 7 || r.Starts[wire.StartHandedOver] != 1 {
 		t.Errorf("%+v", r)
@@ -122,12 +119,12 @@ func TestDamagedHistoryStartsAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "history.json"), []byte(`{"saves": 3, "drains": "`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := readHistory(dir, time.Now, slog.New(slog.DiscardHandler))
-	if r, _ := h.snapshot(); r.Saves != 0 {
+	h := Read(dir, time.Now, slog.New(slog.DiscardHandler))
+	if r, _ := h.Snapshot(); r.Saves != 0 {
 		t.Errorf("%+v", r)
 	}
 	h.change(func(r *metrics.History) { r.Drains++ })
-	if r, _ := readHistory(dir, time.Now, slog.New(slog.DiscardHandler)).snapshot(); r.Drains != 1 {
+	if r, _ := Read(dir, time.Now, slog.New(slog.DiscardHandler)).Snapshot(); r.Drains != 1 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,6 +1,8 @@
-package agent
+// Package history counts what happens to the memcacheds of a pod, and keeps it over restarts of its container.
+package history
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -11,12 +13,21 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
-// history keeps what the metrics report about earlier starts of the pod in the data
+const (
+	// probeInterval is the time between two measured round trips, hungInterval that after
+	// one without an answer.
+	probeInterval = 10 * time.Second
+	hungInterval  = 500 * time.Millisecond
+)
+
+// History keeps what the metrics report about earlier starts of the pod in the data
 // volume. Any number of goroutines may use it.
-type history struct {
+type History struct {
 	path string
 	log  *slog.Logger
 	now  func() time.Time
@@ -31,10 +42,10 @@ type history struct {
 	saveItems int64
 }
 
-// readHistory reads a data directory. After the last agent was killed, memcached has not
+// Read reads a data directory. After the last agent was killed, memcached has not
 // answered since its last answer, which is at most probeInterval too early.
-func readHistory(dir string, now func() time.Time, log *slog.Logger) *history {
-	h := &history{path: filepath.Join(dir, "history.json"), now: now, log: log}
+func Read(dir string, now func() time.Time, log *slog.Logger) *History {
+	h := &History{path: filepath.Join(dir, "history.json"), now: now, log: log}
 	if text, err := os.ReadFile(h.path); err == nil && json.Unmarshal(text, &h.record) != nil {
 		h.record = metrics.History{}
 	}
@@ -48,7 +59,7 @@ func readHistory(dir string, now func() time.Time, log *slog.Logger) *history {
 }
 
 // change modifies the record and writes it.
-func (h *history) change(modify func(*metrics.History)) {
+func (h *History) change(modify func(*metrics.History)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	modify(&h.record)
@@ -61,8 +72,8 @@ func (h *history) change(modify func(*metrics.History)) {
 	}
 }
 
-// setAnswering records whether memcached answers clients from now on.
-func (h *history) setAnswering(answers bool) {
+// SetAnswering records whether memcached answers clients from now on.
+func (h *History) SetAnswering(answers bool) {
 	now := h.now()
 	h.change(func(r *metrics.History) {
 		h.hung = false
@@ -80,9 +91,9 @@ func (h *history) setAnswering(answers bool) {
 	})
 }
 
-// unavailable returns for how many seconds no memcached answered clients before a start that is
+// Unavailable returns for how many seconds no memcached answered clients before a start that is
 // complete now.
-func (h *history) unavailable(start wire.Start) float64 {
+func (h *History) Unavailable(start wire.Start) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch since := h.record.UnavailableSince; {
@@ -95,8 +106,8 @@ func (h *history) unavailable(start wire.Start) float64 {
 	}
 }
 
-// started records a start that is complete.
-func (h *history) started(start wire.Start) {
+// Started records a start that is complete.
+func (h *History) Started(start wire.Start) {
 	h.change(func(r *metrics.History) {
 		r.Starts[start.Result]++
 		if start.Result == wire.StartHandedOver {
@@ -108,14 +119,15 @@ func (h *history) started(start wire.Start) {
 	})
 }
 
-func (h *history) saveBegins(items int64) {
+// SaveBegins records that memcached saves that many items.
+func (h *History) SaveBegins(items int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.saveBegan, h.saveItems = h.now(), items
 }
 
-// saveEnds does nothing if no save has begun.
-func (h *history) saveEnds(saved bool) {
+// SaveEnds records whether the items are saved. It does nothing if no save has begun.
+func (h *History) SaveEnds(saved bool) {
 	h.mu.Lock()
 	began, items := h.saveBegan, h.saveItems
 	h.saveBegan = time.Time{}
@@ -133,8 +145,8 @@ func (h *history) saveEnds(saved bool) {
 	})
 }
 
-// handoverFailed records a handover that failed, to this pod or from it.
-func (h *history) handoverFailed(received bool) {
+// HandoverFailed records a handover that failed, to this pod or from it.
+func (h *History) HandoverFailed(received bool) {
 	h.change(func(r *metrics.History) {
 		if received {
 			r.FailedReceived++
@@ -144,15 +156,16 @@ func (h *history) handoverFailed(received bool) {
 	})
 }
 
-func (h *history) drains() {
+// Drains records that a drain has begun.
+func (h *History) Drains() {
 	h.change(func(r *metrics.History) {
 		r.Drains++
 		r.DrainedAt = h.now()
 	})
 }
 
-// snapshot returns a copy in which the unavailable time includes the present outage.
-func (h *history) snapshot() (metrics.History, metrics.Probes) {
+// Snapshot returns a copy in which the unavailable time includes the present outage.
+func (h *History) Snapshot() (metrics.History, metrics.Probes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.record
@@ -165,7 +178,7 @@ func (h *history) snapshot() (metrics.History, metrics.Probes) {
 
 // probed records a round trip to a memcached that should answer, and returns whether it
 // did. The supervisor may know by now that memcached has stopped.
-func (h *history) probed(began time.Time, took time.Duration, answered bool) bool {
+func (h *History) probed(began time.Time, took time.Duration, answered bool) bool {
 	h.mu.Lock()
 	stopped := !h.record.UnavailableSince.IsZero() && !h.hung
 	recovered := answered && h.hung
@@ -176,7 +189,7 @@ func (h *history) probed(began time.Time, took time.Duration, answered bool) boo
 	switch {
 	case stopped:
 	case recovered:
-		h.setAnswering(true)
+		h.SetAnswering(true)
 	case answered:
 		h.change(func(r *metrics.History) { r.AnsweredAt = began })
 	default:
@@ -188,4 +201,38 @@ func (h *history) probed(began time.Time, took time.Duration, answered bool) boo
 		})
 	}
 	return answered
+}
+
+// Probe measures round trips to one memcached until it has exited.
+func (h *History) Probe(c *process.Client, done <-chan struct{}) {
+	for pause := time.Duration(0); ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(pause):
+		}
+		began, took, err := roundTrip(c)
+		select {
+		case <-done:
+			return
+		default:
+		}
+		pause = probeInterval
+		if !h.probed(began, took, err == nil || protocol.IsAnswer(err)) {
+			pause = hungInterval
+		}
+	}
+}
+
+// roundTrip measures one request, without the wait for others of this agent.
+func roundTrip(c *process.Client) (began time.Time, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
+	defer cancel()
+	began = time.Now()
+	took, err = process.Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (time.Duration, error) {
+		sent := time.Now()
+		_, err := conn.Version(ctx)
+		return time.Since(sent), err
+	})
+	return began, took, err
 }
