@@ -2,13 +2,9 @@ package agent
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -113,54 +109,3 @@ func (s *supervisor) pollSecrets() {
 // a symbolic link. A watch is more fragile: the kubelet replaces all files by renaming
 // that link, two levels up.
 const pollInterval = 500 * time.Millisecond
-
-// handledAnnotations are the values of the pod's annotations that the supervisor has handled.
-type handledAnnotations struct {
-	arguments, restart string
-	// restarted is the last value of restart for which memcached has started again.
-	restarted string
-	// stop is the token that announced the stop before this agent's start.
-	stop string
-}
-
-type podInfo struct {
-	generation, arguments, restart, stop string
-}
-
-// readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
-// otherwise. An empty file is an absent annotation.
-func readPodInfo(dir string, former podInfo) (podInfo, error) {
-	var info podInfo
-	err := files.ReadGeneration(dir, func(dir string) error {
-		info = podInfo{generation: filepath.Base(dir)}
-		if info.generation == former.generation {
-			info = former
-			return nil
-		}
-		for name, to := range map[string]*string{wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart} {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				return err
-			}
-			*to = strings.TrimSpace(string(text))
-		}
-		return nil
-	})
-	return info, err
-}
-
-// announcedTimeout bounds the wait for announced arguments. The kubelet starts a
-// container before it updates their file, which takes some 100 ms.
-const announcedTimeout = 2 * time.Second
-
-// awaitAnnouncedArguments reads a downward-API volume once it contains the arguments
-// that the token of the last stop announced. This saves a start with the previous
-// arguments and a restart with these.
-func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
-	for deadline := time.Now().Add(announcedTimeout); ; time.Sleep(20 * time.Millisecond) {
-		info, err := readPodInfo(dir, podInfo{})
-		if err != nil || wire.AnnouncedArguments(token, info.arguments) || time.Now().After(deadline) {
-			return info, err
-		}
-	}
-}

@@ -2,13 +2,11 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 )
 
@@ -33,25 +31,6 @@ type forwarder struct {
 	// slots bounds the connections: each has one element.
 	slots            chan struct{}
 	plainConnections atomic.Int64
-}
-
-// forward accepts clients if memcached's arguments require a forwarder.
-func (s *supervisor) forward() error {
-	mode := cmdline.TLSModeOf(s.arguments)
-	if !mode.On || !mode.Plain || s.forwarder != nil {
-		return nil
-	}
-	listener, err := net.Listen("tcp", ":"+mode.Port)
-	if err != nil {
-		return fmt.Errorf("listening for clients: %w", err)
-	}
-	limit := cmdline.Connections(s.arguments)
-	memory.Limit(limit * forwarderMemory)
-	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
-	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
-		plain: s.process.Client.Server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
-	go s.forwarder.serve()
-	return nil
 }
 
 // close ends the listener. The connections end with memcached's.

@@ -3,9 +3,11 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
@@ -132,6 +134,25 @@ func (s *supervisor) serve() {
 	}
 	s.log.Info("memcached is serving", "version", s.binary.Version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
+}
+
+// forward accepts clients if memcached's arguments require a forwarder.
+func (s *supervisor) forward() error {
+	mode := cmdline.TLSModeOf(s.arguments)
+	if !mode.On || !mode.Plain || s.forwarder != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", ":"+mode.Port)
+	if err != nil {
+		return fmt.Errorf("listening for clients: %w", err)
+	}
+	limit := cmdline.Connections(s.arguments)
+	memory.Limit(limit * forwarderMemory)
+	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
+	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
+		plain: s.process.Client.Server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
+	go s.forwarder.serve()
+	return nil
 }
 
 // handleExit continues a planned stop, falls back from arguments with which

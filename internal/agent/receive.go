@@ -17,28 +17,6 @@ import (
 // other pod still exists. That one serves in the meantime.
 const maxFailures = 5
 
-// reception is the supervisor's part of receiving the other pod's items: it lasts from
-// the first start of a pod until memcached serves.
-type reception struct {
-	// other is nil until the other pod is found.
-	other    *wire.Status
-	progress wire.Progress
-	failures int
-	// failure is why memcached starts without the other pod's items, final whether this
-	// pod does not try again.
-	failure string
-	final   bool
-	// cancel stops the target; nil while there is none.
-	cancel context.CancelFunc
-}
-
-func (r *reception) stop() {
-	if r != nil && r.cancel != nil {
-		r.cancel()
-		r.cancel = nil
-	}
-}
-
 // receive starts the reception when memcached has responded.
 func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())

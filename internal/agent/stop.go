@@ -47,14 +47,6 @@ func (s *supervisor) responds() bool {
 	return s.process.Client.Ping(ctx) == nil
 }
 
-// drainRun is one wait for another pod. A handover interrupts it.
-type drainRun struct{ cancel context.CancelFunc }
-
-type drainEnd struct {
-	run    *drainRun
-	reason string
-}
-
 // startDrain keeps memcached serving until another pod does.
 func (s *supervisor) startDrain() {
 	s.phase = wire.PhaseDraining
@@ -74,20 +66,6 @@ func (s *supervisor) handleDrained(end drainEnd) {
 		s.stop(wire.PhaseStopping, "", thenFinish)
 	}
 }
-
-// afterExit is what follows a planned stop of memcached.
-type afterExit int
-
-const (
-	// thenNothing: no stop is in progress.
-	thenNothing afterExit = iota
-	// thenFinish: the agent exits.
-	thenFinish
-	// thenStart: memcached starts again with what is saved.
-	thenStart
-	// thenHandOver: the target takes over.
-	thenHandOver
-)
 
 // stop makes memcached save its items and exit, at most within datadir.SaveTimeout, and then continues
 // with next. token is the announcement of the stop, empty if there was none. A stop in

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+type podInfo struct {
+	generation, arguments, restart, stop string
+}
+
+// readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
+// otherwise. An empty file is an absent annotation.
+func readPodInfo(dir string, former podInfo) (podInfo, error) {
+	var info podInfo
+	err := files.ReadGeneration(dir, func(dir string) error {
+		info = podInfo{generation: filepath.Base(dir)}
+		if info.generation == former.generation {
+			info = former
+			return nil
+		}
+		for name, to := range map[string]*string{wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			*to = strings.TrimSpace(string(text))
+		}
+		return nil
+	})
+	return info, err
+}
+
+// announcedTimeout bounds the wait for announced arguments. The kubelet starts a
+// container before it updates their file, which takes some 100 ms.
+const announcedTimeout = 2 * time.Second
+
+// awaitAnnouncedArguments reads a downward-API volume once it contains the arguments
+// that the token of the last stop announced. This saves a start with the previous
+// arguments and a restart with these.
+func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
+	for deadline := time.Now().Add(announcedTimeout); ; time.Sleep(20 * time.Millisecond) {
+		info, err := readPodInfo(dir, podInfo{})
+		if err != nil || wire.AnnouncedArguments(token, info.arguments) || time.Now().After(deadline) {
+			return info, err
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/history"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+type config struct {
+	version             string // of the operator
+	podUID              string
+	dataDir, podInfoDir string
+	listen, service     string
+	// metricsListen is the address of /metrics; empty if there are none.
+	metricsListen string
+	// discoveryListen is the address at which clients request the list of the shards; empty if the
+	// pod has none.
+	discoveryListen string
+	secretVolumes   secrets.Volumes
+	// loopbackPort is where memcached serves the agent while it serves clients with TLS.
+	loopbackPort int
+	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
+	// their items.
+	handoverKey, handoverListen, podIP string
+	// handoverOwner distinguishes the shard from an earlier one of its name.
+	handoverOwner string
+	// handoverMode is that in which this pod receives items.
+	handoverMode              wire.Mode
+	drainTimeout              time.Duration
+	memcached, terminationLog string
+}
+
+func (c config) peer() peer.Config {
+	return peer.Config{PodUID: c.podUID, DataDir: c.dataDir, Service: c.service, Key: c.handoverKey, Listen: c.handoverListen, Owner: c.handoverOwner, Mode: c.handoverMode}
+}
+
+// supervisor runs memcached. Only the goroutine of run may use its fields.
+type supervisor struct {
+	config
+	binary  binary
+	network peer.Network
+	log     *slog.Logger
+	history *history.History
+	// states contains the latest state, for readers on any goroutine.
+	states *atomic.Pointer[state]
+	now    func() time.Time
+
+	// Reports of helpers.
+	exits     chan *process.Process
+	responses chan process.FirstResponse
+	drained   chan drainEnd
+	// Reports of the handover, as its source and as its target.
+	handoverPorts chan int
+	sources       chan peer.Request
+	receptions    chan peer.Report
+	loads         chan secrets.Loaded
+
+	phase wire.Phase
+	// process is nil while memcached does not run.
+	process *process.Process
+	info    podInfo
+	// stopRead is when the stop file got its present content.
+	stopRead time.Time
+	handled  handledAnnotations
+
+	// arguments are in effect, or on trial while fallback is not nil. next replace them when
+	// memcached has stopped; nil if they stay.
+	arguments      []string
+	fallback, next *[]string
+	// rejection is why the arguments of the annotation are not in effect; empty when they are.
+	rejection string
+	// retryArguments is when the supervisor checks them again; zero if it knows whether memcached starts with them.
+	retryArguments time.Time
+	// postponed is how many checks of them in a row had no result.
+	postponed int
+
+	secrets *secrets.Set
+	// forwarder is nil unless clients may connect with and without TLS.
+	forwarder *forwarder
+
+	// saved is what the current start found in the data directory, start its result.
+	saved datadir.Saved
+	start wire.Start
+	// lastStop is what was recorded about the last stop.
+	lastStop datadir.Stop
+
+	// afterExit follows the planned stop in progress.
+	afterExit afterExit
+	// timer runs onTimer. It is stopped while nothing is scheduled.
+	timer   *time.Timer
+	onTimer func()
+	// drain is nil while there is no drain. drainUntil is when it ends at the latest, zero
+	// before the pod is being deleted.
+	drain      *drainRun
+	drainUntil time.Time
+
+	// handoverPort is 0 until targets are accepted. source belongs to the latest one, whose
+	// request for the end of the handover is endRequest.
+	handoverPort int
+	source       *peer.Source
+	endRequest   peer.Request
+	// reception is nil unless this start of the pod receives the other pod's items.
+	reception *reception
+
+	finished bool
+	err      error
+}
+
+// handledAnnotations are the values of the pod's annotations that the supervisor has handled.
+type handledAnnotations struct {
+	arguments, restart string
+	// restarted is the last value of restart for which memcached has started again.
+	restarted string
+	// stop is the token that announced the stop before this agent's start.
+	stop string
+}
+
+// drainRun is one wait for another pod. A handover interrupts it.
+type drainRun struct{ cancel context.CancelFunc }
+
+type drainEnd struct {
+	run    *drainRun
+	reason string
+}
+
+// afterExit is what follows a planned stop of memcached.
+type afterExit int
+
+const (
+	// thenNothing: no stop is in progress.
+	thenNothing afterExit = iota
+	// thenFinish: the agent exits.
+	thenFinish
+	// thenStart: memcached starts again with what is saved.
+	thenStart
+	// thenHandOver: the target takes over.
+	thenHandOver
+)
+
+// reception is the supervisor's part of receiving the other pod's items: it lasts from
+// the first start of a pod until memcached serves.
+type reception struct {
+	// other is nil until the other pod is found.
+	other    *wire.Status
+	progress wire.Progress
+	failures int
+	// failure is why memcached starts without the other pod's items, final whether this
+	// pod does not try again.
+	failure string
+	final   bool
+	// cancel stops the target; nil while there is none.
+	cancel context.CancelFunc
+}
+
+func (r *reception) stop() {
+	if r != nil && r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
+	}
+}
+
+func (s *supervisor) finish() {
+	s.finished = true
+	s.log.Info("Stopping agent")
+}
+
+// fail ends the agent when memcached exited unexpectedly or cannot start.
+func (s *supervisor) fail(err error) {
+	s.finished, s.err = true, err
+	s.history.SetAnswering(false)
+}
+
+// schedule runs a function after d, in place of the one that was scheduled before.
+func (s *supervisor) schedule(d time.Duration, run func()) {
+	s.timer.Reset(d)
+	s.onTimer = run
+}
+
+func (s *supervisor) cancelTimer() {
+	s.timer.Stop()
+	s.onTimer = nil
+}
+
+// publish shows the current state to the HTTP handlers.
+func (s *supervisor) publish() {
+	next := &state{status: s.status(), forwarder: s.forwarder, superseded: make(chan struct{})}
+	switch s.phase {
+	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
+		next.client = s.process.Client
+	}
+	former := s.states.Swap(next)
+	if former != nil {
+		close(former.superseded)
+	}
+	if former == nil || former.serving() != next.serving() {
+		s.history.SetAnswering(next.serving())
+	}
+}
+
+func (s *supervisor) status() wire.Status {
+	status := wire.Status{
+		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
+		Version: s.binary.Version, Arguments: s.arguments, ArgumentsError: s.rejection,
+		AnnouncedStop: s.stopToken(), Restart: s.handled.restarted, Start: s.start,
+		Secrets: s.secrets.Status(),
+	}
+	if s.process != nil {
+		status.PID = s.process.PID
+	}
+	if s.handoverPort != 0 {
+		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort
+	}
+	if s.phase == wire.PhaseReceiving || s.phase == wire.PhaseFollowing {
+		progress := s.reception.progress
+		status.Handover = &progress
+	}
+	return status
+}
