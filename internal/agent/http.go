@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
@@ -187,7 +188,7 @@ type state struct {
 	// client is nil while memcached does not serve.
 	client *process.Client
 	// forwarder is nil unless the agent forwards the connections of clients.
-	forwarder *forwarder
+	forwarder *forwarder.Forwarder
 	// superseded is closed when there is a newer state.
 	superseded chan struct{}
 }
@@ -199,7 +200,7 @@ func (s *state) statusNow() wire.Status {
 	status := s.status
 	if s.forwarder != nil && status.Secrets != nil {
 		secrets := *status.Secrets
-		secrets.Certificate.PlainConnections = s.forwarder.plainConnections.Load()
+		secrets.Certificate.PlainConnections = s.forwarder.PlainConnections()
 		status.Secrets = &secrets
 	}
 	return status

@@ -3,13 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
+	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
@@ -137,22 +136,11 @@ func (s *supervisor) serve() {
 }
 
 // forward accepts clients if memcached's arguments require a forwarder.
-func (s *supervisor) forward() error {
-	mode := cmdline.TLSModeOf(s.arguments)
-	if !mode.On || !mode.Plain || s.forwarder != nil {
-		return nil
+func (s *supervisor) forward() (err error) {
+	if s.forwarder == nil {
+		s.forwarder, err = forwarder.Start(s.arguments, s.loopbackPort, s.process.Client.Server.Address)
 	}
-	listener, err := net.Listen("tcp", ":"+mode.Port)
-	if err != nil {
-		return fmt.Errorf("listening for clients: %w", err)
-	}
-	limit := cmdline.Connections(s.arguments)
-	memory.Limit(limit * forwarderMemory)
-	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
-	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
-		plain: s.process.Client.Server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
-	go s.forwarder.serve()
-	return nil
+	return err
 }
 
 // handleExit continues a planned stop, falls back from arguments with which
@@ -162,7 +150,7 @@ func (s *supervisor) handleExit(p *process.Process) {
 		return
 	}
 	s.process = nil
-	s.forwarder.close()
+	s.forwarder.Close()
 	s.forwarder = nil
 	s.cancelTimer()
 	message, code := p.ExitReason()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
+	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
 	"github.com/memcached-operator/memcached-operator/internal/agent/history"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -84,7 +85,7 @@ type supervisor struct {
 
 	secrets *secrets.Set
 	// forwarder is nil unless clients may connect with and without TLS.
-	forwarder *forwarder
+	forwarder *forwarder.Forwarder
 
 	// saved is what the current start found in the data directory, start its result.
 	saved datadir.Saved

@@ -1,4 +1,4 @@
-package agent
+package forwarder
 
 import (
 	"io"
@@ -47,7 +47,7 @@ func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const idle = 30 * time.Second
 		listener, dialed := newPipeListener(), make(chan string, 3)
-		f := &forwarder{listener: listener, tls: "tls", plain: "plain", idle: idle, slots: make(chan struct{}, 2),
+		f := &Forwarder{listener: listener, tls: "tls", plain: "plain", idle: idle, slots: make(chan struct{}, 2),
 			dial: func(address string) (net.Conn, error) {
 				dialed <- address
 				client, server := net.Pipe()
@@ -78,12 +78,12 @@ func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
 		echoes(active, "mn\r\n", "")
 		encrypted := listener.dial() // in the slot of the silent one
 		echoes(encrypted, "\x16\x03", "tls")
-		if n := f.plainConnections.Load(); n != 1 {
+		if n := f.PlainConnections(); n != 1 {
 			t.Errorf("%d connections without TLS", n)
 		}
 		for _, conn := range []net.Conn{active, encrypted} {
 			_ = conn.Close()
 		}
-		f.close()
+		f.Close()
 	})
 }

@@ -1,27 +1,30 @@
-package agent
+// Package forwarder accepts clients with and without TLS at one port, which memcached can't, while clients are
+// migrated.
+package forwarder
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 )
 
 const (
 	// handshake is the first byte of a client with TLS. No request of memcached begins with it.
 	handshake = 0x16
-	// forwarderMemory is what a forwarded connection costs the agent, in bytes.
-	forwarderMemory = 24 << 10
-	// forwardTimeout bounds the connection to memcached, which is in the same pod.
-	forwardTimeout = 5 * time.Second
+	// connectionMemory is what a forwarded connection costs the agent, in bytes.
+	connectionMemory = 24 << 10
+	// dialTimeout bounds the connection to memcached, which is in the same pod.
+	dialTimeout = 5 * time.Second
 )
 
-// forwarder accepts clients with and without TLS at one port, which memcached can't, while clients are
-// migrated.
-type forwarder struct {
+// Forwarder accepts the clients of one memcached.
+type Forwarder struct {
 	listener net.Listener
 	dial     func(address string) (net.Conn, error)
 	// tls and plain are memcached's addresses.
@@ -33,15 +36,38 @@ type forwarder struct {
 	plainConnections atomic.Int64
 }
 
-// close ends the listener. The connections end with memcached's.
-func (f *forwarder) close() {
+// Start accepts clients if memcached's arguments require a forwarder, and returns nil if they don't. loopbackPort is
+// that of memcached with TLS, and plain its address without.
+func Start(arguments []string, loopbackPort int, plain string) (*Forwarder, error) {
+	mode := cmdline.TLSModeOf(arguments)
+	if !mode.On || !mode.Plain {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", ":"+mode.Port)
+	if err != nil {
+		return nil, fmt.Errorf("listening for clients: %w", err)
+	}
+	limit := cmdline.Connections(arguments)
+	memory.Limit(limit * connectionMemory)
+	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
+	f := &Forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
+		plain: plain, idle: cmdline.IdleTimeout(arguments), slots: make(chan struct{}, limit)}
+	go f.serve()
+	return f, nil
+}
+
+// PlainConnections returns how many clients are connected without TLS.
+func (f *Forwarder) PlainConnections() int64 { return f.plainConnections.Load() }
+
+// Close ends the listener. The connections end with memcached's.
+func (f *Forwarder) Close() {
 	if f != nil {
 		_ = f.listener.Close()
 		memory.Limit(0)
 	}
 }
 
-func (f *forwarder) serve() {
+func (f *Forwarder) serve() {
 	for {
 		f.slots <- struct{}{}
 		conn, err := f.listener.Accept()
@@ -61,7 +87,7 @@ func (f *forwarder) serve() {
 }
 
 // forward copies in both directions until memcached or the client closes its connection.
-func (f *forwarder) forward(client net.Conn) {
+func (f *Forwarder) forward(client net.Conn) {
 	defer client.Close()
 	first := make([]byte, 1)
 	if f.idle > 0 {
