@@ -22,7 +22,7 @@ func (s *supervisor) pollAnnotations() {
 		s.stopRead = s.now()
 	}
 	s.info = info
-	if token := s.stopToken(); token != s.states.Load().status.AnnouncedStop {
+	if token := s.stopToken(); token != s.states.Load().Status.AnnouncedStop {
 		s.log.Info("The announced stop changed", "token", token)
 		s.publish()
 	}

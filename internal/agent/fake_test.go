@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testvolume"
@@ -446,7 +448,7 @@ func (p *pod) create() error {
 	p.t.Helper()
 	p.terminations, p.exited = make(chan os.Signal, 4), make(chan struct{})
 	memcached := process.Binary{Path: "memcached", Version: p.version, Start: p.memcached.start}
-	s, err := newSupervisor(p.config, memcached, p.network, &atomic.Pointer[state]{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
+	s, err := newSupervisor(p.config, memcached, p.network, &serve.States{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
 	if err != nil {
 		return err
 	}
@@ -480,21 +482,26 @@ func (p *pod) awaitStatus(what string, ok func(wire.Status) bool) wire.Status {
 	timeout := time.After(time.Hour)
 	for {
 		current := p.states.Load()
-		if ok(current.status) {
-			return current.status
+		if ok(current.Status) {
+			return current.Status
 		}
 		select {
-		case <-current.superseded:
+		case <-current.Superseded:
 		case <-p.exited:
 			p.t.Fatalf("the container exited with %v before it was %s:\n%s", p.err, what, p.log)
 		case <-timeout:
-			p.t.Fatalf("never %s: %+v\n%s", what, current.status, p.log)
+			p.t.Fatalf("never %s: %+v\n%s", what, current.Status, p.log)
 		}
 	}
 }
 
 // ready returns what a probe of the kubelet gets.
-func (p *pod) ready() error { return checkReadiness(p.t.Context(), p.states) }
+func (p *pod) ready() error {
+	if code, body := p.get("/readyz"); code != http.StatusOK {
+		return errors.New(body)
+	}
+	return nil
+}
 
 // keyFile returns the path of a key for handovers.
 func (p *pod) keyFile() string {
@@ -510,7 +517,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (p *pod) status() wire.Status { return p.states.Load().status }
+func (p *pod) status() wire.Status { return p.states.Load().Status }
 
 // pass lets time pass.
 func (p *pod) pass(d time.Duration) { <-time.After(d) }

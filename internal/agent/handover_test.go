@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
+	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -27,7 +27,7 @@ func testSupervisor(phase wire.Phase) *supervisor {
 	s := &supervisor{
 		secrets: &secrets.Set{},
 		history: testHistory(),
-		phase:   phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
+		phase:   phase, states: &serve.States{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
 		process: &process.Process{Client: process.NewClient(protocol.At("127.0.0.1:1"))},
 	}
 	s.publish()

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
@@ -12,6 +11,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
+	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -51,7 +51,7 @@ type supervisor struct {
 	log     *slog.Logger
 	history *history.History
 	// states contains the latest state, for readers on any goroutine.
-	states *atomic.Pointer[state]
+	states *serve.States
 	now    func() time.Time
 
 	// Reports of helpers.
@@ -192,17 +192,17 @@ func (s *supervisor) cancelTimer() {
 
 // publish shows the current state to the HTTP handlers.
 func (s *supervisor) publish() {
-	next := &state{status: s.status(), forwarder: s.forwarder, superseded: make(chan struct{})}
+	next := &serve.State{Status: s.status(), Forwarder: s.forwarder, Superseded: make(chan struct{})}
 	switch s.phase {
 	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
-		next.client = s.process.Client
+		next.Client = s.process.Client
 	}
 	former := s.states.Swap(next)
 	if former != nil {
-		close(former.superseded)
+		close(former.Superseded)
 	}
-	if former == nil || former.serving() != next.serving() {
-		s.history.SetAnswering(next.serving())
+	if former == nil || former.Serving() != next.Serving() {
+		s.history.SetAnswering(next.Serving())
 	}
 }
 

@@ -3,12 +3,12 @@ package agent
 import (
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
+	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/testvolume"
 )
@@ -49,12 +49,12 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 func TestAnnouncedStopAges(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	volume := testvolume.New(t, nil)
-	s := supervisor{config: config{podInfoDir: volume.Dir}, secrets: &secrets.Set{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	s := supervisor{config: config{podInfoDir: volume.Dir}, secrets: &secrets.Set{}, history: testHistory(), states: &serve.States{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
 		volume.Put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil})
 		s.pollAnnotations()
-		return s.states.Load().status.AnnouncedStop
+		return s.states.Load().Status.AnnouncedStop
 	}
 	for _, c := range []struct {
 		after      time.Duration

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
+	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -40,8 +40,8 @@ func supervise(c config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening for /status: %w", err)
 	}
-	states, started := &atomic.Pointer[state]{}, make(chan struct{})
-	go serveHTTP(listener, states, started)
+	states, started := &serve.States{}, make(chan struct{})
+	go serve.Status(listener, states, started)
 	memcached, err := process.Find(c.memcached)
 	if err != nil {
 		return err
@@ -52,15 +52,15 @@ func supervise(c config, log *slog.Logger) error {
 	}
 	close(started)
 	if c.metricsListen != "" {
-		go serveMetrics(c.metricsListen, s.states, s.history, log)
+		go serve.Metrics(c.metricsListen, s.states, s.history, log)
 	}
 	if c.discoveryListen != "" {
-		version := func() string { return s.states.Load().status.Version }
+		version := func() string { return s.states.Load().Status.Version }
 		go discovery.Endpoint{Dir: c.podInfoDir, Version: version}.Serve(c.discoveryListen, log)
 	}
 	go insights.Serve(c.dataDir, func() (*process.Client, wire.Phase) {
 		current := s.states.Load()
-		return current.client, current.status.Phase
+		return current.Client, current.Status.Phase
 	}, log)
 	if c.handoverKey != "" {
 		go peer.Serve(c.peer(), s.sources, s.handoverPorts, log)
@@ -70,7 +70,7 @@ func supervise(c config, log *slog.Logger) error {
 	return s.err
 }
 
-func newSupervisor(c config, found process.Binary, network peer.Network, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
+func newSupervisor(c config, found process.Binary, network peer.Network, states *serve.States, terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
 	if err := datadir.CheckWritable(c.dataDir); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package agent
+package serve
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/history"
@@ -31,7 +30,7 @@ const (
 // collector answers with the metrics. It asks memcached once for all requests within
 // metricsAge.
 type collector struct {
-	states  *atomic.Pointer[state]
+	states  *States
 	history *history.History
 
 	// turn contains one token; its owner may use what follows.
@@ -45,16 +44,16 @@ type collector struct {
 	}
 }
 
-// serveMetrics returns when it can't listen, which the agent survives: a shard is worth
+// Metrics returns when it can't listen, which the agent survives: a shard is worth
 // more than its metrics.
-func serveMetrics(address string, states *atomic.Pointer[state], h *history.History, log *slog.Logger) {
+func Metrics(address string, states *States, h *history.History, log *slog.Logger) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		log.Error("This pod has no metrics", "error", err)
 		return
 	}
 	server := &http.Server{
-		Handler:           newCollector(states, h).handler(),
+		Handler:           MetricsHandler(states, h),
 		ReadHeaderTimeout: 2 * time.Second,
 		ReadTimeout:       2 * time.Second,
 		WriteTimeout:      5 * time.Second,
@@ -65,13 +64,10 @@ func serveMetrics(address string, states *atomic.Pointer[state], h *history.Hist
 	_ = server.Serve(&pacedListener{Listener: &connlimit.Listener{Listener: listener, Limit: metricsConnections}})
 }
 
-func newCollector(states *atomic.Pointer[state], h *history.History) *collector {
+// MetricsHandler returns what answers with the metrics.
+func MetricsHandler(states *States, h *history.History) http.Handler {
 	c := &collector{states: states, history: h, turn: make(chan struct{}, 1), process: metrics.ProcessReader{Proc: "/proc"}}
 	c.turn <- struct{}{}
-	return c
-}
-
-func (c *collector) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		value, ok := r.URL.Query()["slabs"]
@@ -110,21 +106,21 @@ func (c *collector) answer(ctx context.Context, classes bool) ([]byte, error) {
 
 func (c *collector) collect() metrics.Input {
 	current := c.states.Load()
-	in := metrics.Input{Status: current.statusNow(), Serving: current.serving(), EvictionAge: math.NaN()}
+	in := metrics.Input{Status: current.statusNow(), Serving: current.Serving(), EvictionAge: math.NaN()}
 	in.History, in.Probes = c.history.Snapshot()
 	in.WorkingSet, in.MemoryLimit = memory.OfContainer()
-	in.Process = c.process.Read(current.status.PID)
+	in.Process = c.process.Read(current.Status.PID)
 	if !in.Serving {
 		return in
 	}
 	// Not the request's context: the next request gets the same answer.
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	err := current.client.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return c.reading.Read(ctx, conn) })
+	err := current.Client.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return c.reading.Read(ctx, conn) })
 	if err == nil {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())
-		in.Idle = current.client.Idle.Load()
+		in.Idle = current.Client.Idle.Load()
 	}
 	return in
 }

@@ -1,4 +1,5 @@
-package agent
+// Package serve answers the operator, the kubelet and Prometheus over HTTP, by the state that the supervisor publishes.
+package serve
 
 import (
 	"context"
@@ -38,9 +39,10 @@ const (
 	maxStatsWaiters = 8
 )
 
-func serveHTTP(listener net.Listener, states *atomic.Pointer[state], started <-chan struct{}) {
+// Status answers /status and the probes of the kubelet, once a first state was published and started is closed.
+func Status(listener net.Listener, states *States, started <-chan struct{}) {
 	server := &http.Server{
-		Handler:           awaitStart(started, handler(states)),
+		Handler:           awaitStart(started, StatusHandler(states)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
@@ -71,7 +73,8 @@ func awaitStart(started <-chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-func handler(states *atomic.Pointer[state]) http.Handler {
+// StatusHandler returns what answers.
+func StatusHandler(states *States) http.Handler {
 	mux := http.NewServeMux()
 	waiters := make(chan struct{}, maxStatsWaiters)
 	mux.HandleFunc("GET "+wire.StatusPath, func(w http.ResponseWriter, r *http.Request) {
@@ -104,14 +107,14 @@ func respond(w http.ResponseWriter, err error) {
 
 // statusWithStats adds memcached's current statistics to the published status. They
 // are zero if memcached does not return them.
-func statusWithStats(ctx context.Context, current *state) wire.Status {
+func statusWithStats(ctx context.Context, current *State) wire.Status {
 	status := current.statusNow()
-	if !current.serving() {
+	if !current.Serving() {
 		return status
 	}
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	stats, err := current.client.GeneralStats(ctx)
+	stats, err := current.Client.GeneralStats(ctx)
 	if err != nil {
 		return status
 	}
@@ -122,24 +125,24 @@ func statusWithStats(ctx context.Context, current *state) wire.Status {
 	status.CurrConnections = stats.Connections
 	status.UptimeSeconds = stats.Uptime
 	status.Gets, status.Hits = stats.Lookups, stats.Hits
-	status.RecentGets, status.RecentHits = current.client.RecentLookups(time.Now(), stats)
+	status.RecentGets, status.RecentHits = current.Client.RecentLookups(time.Now(), stats)
 	return status
 }
 
 // checkHealth is lenient, because a kill without a save costs the shard. While
 // memcached need not respond, a running agent is enough.
-func checkHealth(ctx context.Context, current *state) error {
-	if !current.serving() {
+func checkHealth(ctx context.Context, current *State) error {
+	if !current.Serving() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	err := current.client.Ping(ctx)
+	err := current.Client.Ping(ctx)
 	if err == nil {
 		return nil
 	}
 	select {
-	case <-current.superseded:
+	case <-current.Superseded:
 		return nil
 	default:
 		return fmt.Errorf("memcached does not respond: %w", err)
@@ -147,60 +150,64 @@ func checkHealth(ctx context.Context, current *state) error {
 }
 
 // checkReadiness returns nil while memcached serves, also during a drain.
-func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
+func checkReadiness(ctx context.Context, states *States) error {
 	began := time.Now()
 	for {
 		current := states.Load()
-		if current.serving() {
+		if current.Serving() {
 			return checkServing(ctx, current)
 		}
 		var timeout time.Duration
-		switch current.status.Phase {
+		switch current.Status.Phase {
 		case wire.PhaseStarting, wire.PhaseRestarting:
 			timeout = readyTimeout
 		case wire.PhaseReceiving:
 			timeout = receivedTimeout
 		default:
-			return fmt.Errorf("memcached is not serving: phase %s", current.status.Phase)
+			return fmt.Errorf("memcached is not serving: phase %s", current.Status.Phase)
 		}
 		select {
-		case <-current.superseded:
+		case <-current.Superseded:
 		case <-time.After(timeout - time.Since(began)):
-			return fmt.Errorf("memcached is not serving yet: phase %s", current.status.Phase)
+			return fmt.Errorf("memcached is not serving yet: phase %s", current.Status.Phase)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func checkServing(ctx context.Context, current *state) error {
+func checkServing(ctx context.Context, current *State) error {
 	ctx, cancel := context.WithTimeout(ctx, servingTimeout)
 	defer cancel()
-	if err := current.client.Ping(ctx); err != nil {
+	if err := current.Client.Ping(ctx); err != nil {
 		return fmt.Errorf("memcached does not respond: %w", err)
 	}
 	return nil
 }
 
-// state is what the supervisor publishes. It is immutable.
-type state struct {
-	status wire.Status
-	// client is nil while memcached does not serve.
-	client *process.Client
-	// forwarder is nil unless the agent forwards the connections of clients.
-	forwarder *forwarder.Forwarder
-	// superseded is closed when there is a newer state.
-	superseded chan struct{}
+// States contains the latest state, for readers on any goroutine.
+type States = atomic.Pointer[State]
+
+// State is what the supervisor publishes. It is immutable.
+type State struct {
+	Status wire.Status
+	// Client is nil while memcached does not serve.
+	Client *process.Client
+	// Forwarder is nil unless the agent forwards the connections of clients.
+	Forwarder *forwarder.Forwarder
+	// Superseded is closed when there is a newer state.
+	Superseded chan struct{}
 }
 
-func (s *state) serving() bool { return s.client != nil }
+// Serving returns whether memcached serves.
+func (s *State) Serving() bool { return s.Client != nil }
 
 // statusNow returns the status with the present number of plain connections.
-func (s *state) statusNow() wire.Status {
-	status := s.status
-	if s.forwarder != nil && status.Secrets != nil {
+func (s *State) statusNow() wire.Status {
+	status := s.Status
+	if s.Forwarder != nil && status.Secrets != nil {
 		secrets := *status.Secrets
-		secrets.Certificate.PlainConnections = s.forwarder.PlainConnections()
+		secrets.Certificate.PlainConnections = s.Forwarder.PlainConnections()
 		status.Secrets = &secrets
 	}
 	return status
