@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// WatchTime is how long the agent watches reads by default, MaxWatchTime at most.
-	WatchTime    = 5 * time.Second
+	// WatchTime is how long the agent watches reads by default.
+	WatchTime = 5 * time.Second
+	// MaxWatchTime is how long it watches them at most.
 	MaxWatchTime = 30 * time.Second
 	// maxRequests is how many connections stay at the socket.
 	maxRequests = 16

@@ -57,7 +57,7 @@ type memcached struct {
 
 	certificate tls.Certificate
 	users       map[string]string
-	// results of attempts that have ended
+	// results are those of attempts that have finished.
 	results chan Loaded
 }
 
