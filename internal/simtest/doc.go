@@ -1,8 +1,8 @@
 // Package simtest simulates a Kubernetes cluster in memory for tests: an API server, and small models of who acts on its
 // objects. Nothing in it happens by itself, so that a test decides what happens next, and its clock is set by hand.
 //
-//	apiserver   controller-runtime's fake client over a tracker that gives objects
-//	            identity, age, generation and the owners of their fields
+//	apiserver   an API server that gives objects identity, age, versions, generation and the
+//	            owners of their fields
 //	server      an API server with all versions of every object
 //	kubernetes  the ReplicaSet controller, the scheduler, the garbage collector, the node controller,
 //	            and who backs up and restores

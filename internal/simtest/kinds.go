@@ -79,11 +79,14 @@ func NewObject(k Kind) client.Object {
 // KindOfList returns the kind of a list's items, and a function that sets them to copies of objects.
 func KindOfList(list client.ObjectList) (Kind, func([]client.Object)) {
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
-	return knownKind(items.Type().Elem()), func(objects []client.Object) {
-		copies := reflect.MakeSlice(items.Type(), 0, len(objects))
-		for _, o := range objects {
-			copies = reflect.Append(copies, reflect.ValueOf(o.DeepCopyObject()).Elem())
-		}
-		items.Set(copies)
+	return knownKind(items.Type().Elem()), func(objects []client.Object) { setItems(items, objects) }
+}
+
+// setItems sets the items of a list to copies of objects.
+func setItems(items reflect.Value, objects []client.Object) {
+	copies := reflect.MakeSlice(items.Type(), 0, len(objects))
+	for _, o := range objects {
+		copies = reflect.Append(copies, reflect.ValueOf(o.DeepCopyObject()).Elem())
 	}
+	items.Set(copies)
 }

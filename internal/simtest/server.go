@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,8 +25,6 @@ type Server struct {
 	Past      map[Kind][]Change
 
 	look func(k Kind, name string) (client.Object, error)
-	// inMemory: Now is what the server has.
-	inMemory bool
 }
 
 // Around returns a real API server with the history of a namespace, which must be empty.
@@ -76,40 +71,6 @@ func (s *Server) note(k Kind, name string) {
 	}
 	s.Now[k][name] = o
 	s.Past[k] = append(s.Past[k], Change{name, was, o})
-}
-
-// Get implements client.Reader.
-func (s *Server) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	k, known := kindIn(o)
-	if !s.inMemory || !known || key.Namespace != s.Namespace || reflect.TypeOf(o).Elem() != goTypes[k] {
-		return s.Client.Get(ctx, key, o, options...)
-	}
-	have, ok := s.Now[k][key.Name]
-	if !ok {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: string(k)}, key.Name)
-	}
-	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(have.DeepCopyObject()).Elem())
-	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return nil
-}
-
-// List implements client.Reader. In memory it ignores field selectors: there are no indexes.
-func (s *Server) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	items := reflect.ValueOf(list).Elem().FieldByName("Items")
-	if !s.inMemory || !items.IsValid() || goTypes[Kind(items.Type().Elem().Name())] != items.Type().Elem() {
-		return s.Client.List(ctx, list, options...)
-	}
-	how := (&client.ListOptions{}).ApplyOptions(options)
-	k, set := KindOfList(list)
-	var found []client.Object
-	for _, name := range s.Names(k) {
-		o := s.Now[k][name]
-		if (how.Namespace == "" || how.Namespace == s.Namespace) && (how.LabelSelector == nil || how.LabelSelector.Matches(labels.Set(o.GetLabels()))) {
-			found = append(found, o)
-		}
-	}
-	set(found)
-	return nil
 }
 
 // DeleteAllOf implements client.Writer. It deletes objects in the order of their names.
