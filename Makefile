@@ -191,7 +191,7 @@ tier-olmv1: not-by-olm image olmv1
 
 # Run the simulation with seeds from FROM on for SOAK, 500 steps each.
 soak:
-	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
+	@$(call with,api) go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 mutants: ## Change the code on the lines that differ from BASE (origin/main), and report what no test of the package detects.
 	@$(HACK) ./mutants -base "$(or $(BASE),origin/main)" $(QUOTED_ARGS)
 fuzz: ## Run every fuzz test for FUZZTIME.

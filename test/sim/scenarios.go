@@ -109,6 +109,7 @@ var scenarios = map[string]scenario{
 	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
 	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
 	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
+	"a version, and no window is open":     {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"maintenanceWindows": []any{spec{"start": "02:00", "durationSeconds": int64(3600)}}}}, then: []func(*World){set(spec{"version": newest}), blocks(v1alpha1.GateOutsideMaintenanceWindow)}, seconds: 30, keeps: true},
 	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"paused": true, "version": newest}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
 	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "finalBackup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
 	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
@@ -158,6 +159,13 @@ func untilGiven(shard, memory string) func(*World) {
 // untilSecond plays until the shard's pod, or its second one, has the version.
 func untilSecond(shard, version string) func(*World) {
 	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version })
+}
+
+// blocks requires that a gate has blocked an update.
+func blocks(gate v1alpha1.Gate) func(*World) {
+	return func(w *World) {
+		w.must(w.happened["blocked by "+string(gate)] > 0, "no update was blocked by %s", gate)
+	}
 }
 
 // loses takes the node of a shard away for half a minute.
