@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,14 +43,31 @@ type scene struct {
 	fleet *scale.Fleet
 }
 
+// program is the path of the operator's program.
+var program string
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "tenants-")
+	if err == nil {
+		program, err = scale.Build(context.Background(), dir)
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
 // withOperator calls use with a new API server, for which the operator is installed and not started.
 func withOperator(t *testing.T, pods, tenants int, use func(ctx context.Context, s *scene)) {
 	t.Helper()
-	log.SetLogger(logr.Discard())
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // of the API server and etcd, too
-	program, err := scale.Build(t.Context(), dir)
-	must(t, err)
 	must(t, scale.With(t.Context(), scale.Options{Dir: dir, Program: program, Size: 1}, func(ctx context.Context, s *scale.Scene) error {
 		if err := errors.Join(scale.StartKubelet(ctx, s.Admin, pods), scale.StartReplicaSets(ctx, s.Admin)); err != nil {
 			return err
@@ -106,7 +123,13 @@ func createAll(ctx context.Context, t *testing.T, c client.Client, n int, object
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i := range n {
-		group.Go(func() error { return c.Create(ctx, object(i)) })
+		group.Go(func() error {
+			err := c.Create(ctx, object(i))
+			for apierrors.IsTimeout(err) { // the machine is busy, and the object may exist
+				err = client.IgnoreAlreadyExists(c.Create(ctx, object(i)))
+			}
+			return err
+		})
 	}
 	must(t, group.Wait())
 }
@@ -142,34 +165,34 @@ func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
 	return b
 }
 
-// A tenant's objects carry 250 MB of annotations, and his Memcacheds 150 MB of clients: more than the operator's memory.
+// A tenant's objects carry 250 MB of annotations, and his Memcacheds 190 MB of specs: more than the operator's memory. Each spec is
+// one long string, as the API server takes longer for many short ones.
 func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 	withOperator(t, 1000, 1, func(ctx context.Context, s *scene) {
 		loud := namespaceOf(ctx, t, s.Client, "loud")
 		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
-		createAll(ctx, t, s.Client, 500, func(i int) client.Object {
+		createAll(ctx, t, s.Client, 850, func(i int) client.Object {
 			return &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i), Labels: managed, Annotations: largeAnnotation},
 				Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 			}
 		})
-		createAll(ctx, t, s.Client, 500, func(i int) client.Object {
+		createAll(ctx, t, s.Client, 150, func(i int) client.Object {
 			b := backupOf(loud, fmt.Sprintf("large-%d", i), "none")
 			b.Annotations = largeAnnotation
 			return b
 		})
+		tolerations := []corev1.Toleration{{Key: strings.Repeat("x", 1250<<10)}}
 		createAll(ctx, t, s.Client, 150, func(i int) client.Object {
 			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
-			m.Spec.NetworkPolicy.AllowedClients = slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{
-				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 500)}},
-			}}}, 32)
+			m.Spec.Scheduling.Tolerations = tolerations
 			return m
 		})
 		environment := s.Operator.Environment
 		s.Operator.Environment = append(slices.Clone(environment), "KUBE_FEATURE_WatchListClient=false")
 		must(t, s.Operator.Start(ctx))
 		s.createFleet(ctx, t)
-		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were listed")
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1.2 MiB that were listed")
 		s.Operator.Stop()
 		s.Operator.Environment = environment
 		must(t, s.Operator.Start(ctx))
@@ -179,19 +202,19 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 			}
 			return nil
 		})
-		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were streamed")
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1.2 MiB that were streamed")
 
-		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
-		large.Spec.Size = new(int32(128))
-		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
-		if err := s.Client.Create(ctx, large.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
+		wide := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
+		wide.Spec.Size = new(int32(128))
+		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
+		if err := s.Client.Create(ctx, wide.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
 			t.Errorf("100 KiB of pod annotations: %v", err)
 		}
-		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
-		must(t, s.Client.Create(ctx, large))
+		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
+		must(t, s.Client.Create(ctx, wide))
 		s.eventually(ctx, t, "128 shards", func(ctx context.Context) error {
 			m := &v1alpha1.Memcached{}
-			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(large), m); err != nil {
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(wide), m); err != nil {
 				return err
 			}
 			if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
@@ -297,23 +320,20 @@ func repeat(ctx context.Context, pause time.Duration, do func(i int)) {
 // startTenants starts five tenants that do the worst that Memcacheds and backups allow, and returns their namespaces.
 func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 	t.Helper()
-	memcached := func(namespace, name, spec string) *v1alpha1.Memcached {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		must(t, c.Create(ctx, m))
-		must(t, c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(spec))))
-		return m
+	memcacheds := func(name string, n int, spec v1alpha1.MemcachedSpec) (string, []*v1alpha1.Memcached) {
+		namespace, all := namespaceOf(ctx, t, c, name), make([]*v1alpha1.Memcached, n)
+		createAll(ctx, t, c, n, func(i int) client.Object {
+			all[i] = &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m%d", i)}, Spec: spec}
+			return all[i]
+		})
+		return namespace, all
 	}
 	patch := func(m *v1alpha1.Memcached, patch string, arguments ...any) {
 		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
 	}
-	flips := namespaceOf(ctx, t, c, "flips")
-	for i := range 50 {
-		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":20}}`)
-		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*20) })
-	}
-	silent := namespaceOf(ctx, t, c, "silent")
-	for i := range 20 {
-		m := memcached(silent, fmt.Sprintf("m%d", i), `{"spec":{"size":5,"podMetadata":{"annotations":{"`+scale.SilentAgent+`":"true"}}}}`)
+	silent, all := memcacheds("silent", 20, v1alpha1.MemcachedSpec{Size: new(int32(5)),
+		PodMetadata: v1alpha1.PodMetadata{Annotations: map[string]string{scale.SilentAgent: "true"}}})
+	for _, m := range all {
 		repeat(ctx, time.Second, func(i int) { patch(m, `{"spec":{"threads":%d}}`, 1+i%8) })
 	}
 	storm := namespaceOf(ctx, t, c, "storm")
@@ -321,22 +341,26 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 		_ = c.Create(ctx, backupOf(storm, fmt.Sprintf("b%d", i), "none"))
 		_ = c.Delete(ctx, backupOf(storm, fmt.Sprintf("b%d", i-100), "none"))
 	})
-	large := memcached(namespaceOf(ctx, t, c, "large"), "m", `{"spec":{"size":20}}`)
+	large, all := memcacheds("large", 1, v1alpha1.MemcachedSpec{Size: new(int32(20))})
+	m := all[0]
 	repeat(ctx, 100*time.Millisecond, func(i int) {
-		patch(large, `{"metadata":{"annotations":{"example.com/large":%q}}}`, strings.Repeat(fmt.Sprint(i%10), 200<<10))
+		patch(m, `{"metadata":{"annotations":{"example.com/large":%q}}}`, strings.Repeat(fmt.Sprint(i%10), 200<<10))
 	})
-	invalid := namespaceOf(ctx, t, c, "invalid")
-	for i := range 10 {
-		m := memcached(invalid, fmt.Sprintf("m%d", i), `{"spec":{"version":"1.4.0"}}`)
+	invalid, all := memcacheds("invalid", 10, v1alpha1.MemcachedSpec{Version: "1.4.0"})
+	for _, m := range all {
 		repeat(ctx, 50*time.Millisecond, func(i int) { patch(m, `{"spec":{"version":"1.4.%d"}}`, i%10) })
 	}
-	return []string{flips, silent, storm, large.Namespace, invalid}
+	// The others come before it: until the operator has created its shards, all workers are busy with that.
+	flips, all := memcacheds("flips", 50, v1alpha1.MemcachedSpec{Size: new(int32(20))})
+	for _, m := range all {
+		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*20) })
+	}
+	return []string{flips, silent, storm, large, invalid}
 }
 
 // awaitTenants waits until the operator has served each of the hostile tenants for some time.
-func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...string) {
+func (s *scene) awaitTenants(ctx context.Context, t *testing.T, since time.Time, namespaces []string) {
 	t.Helper()
-	since := time.Now()
 	s.eventually(ctx, t, "requests for the hostile tenants", func(context.Context) error {
 		all, err := s.Log.Requests()
 		if err != nil {
@@ -347,7 +371,7 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...st
 			requests[r.Namespace]++
 		}
 		for _, namespace := range namespaces {
-			if requests[namespace] < 50 {
+			if requests[namespace] < 20 {
 				return fmt.Errorf("%v", requests)
 			}
 		}
@@ -355,12 +379,12 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...st
 	})
 }
 
-// 20 of 25 tenants wait for few requests of the other five. How long they wait for an API server on a busy machine
+// 9 of 14 tenants wait for few requests of the other five. How long they wait for an API server on a busy machine
 // is only printed.
 func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
 	// The operator's workers send some requests until it has seen the loss, usually about 50.
 	const maxBefore = 500
-	withOperator(t, 5000, 20, func(ctx context.Context, s *scene) {
+	withOperator(t, 5000, 9, func(ctx context.Context, s *scene) {
 		must(t, s.Operator.Start(ctx))
 		s.createFleet(ctx, t)
 		figures := func(losses []loss) (replaced time.Duration, before int) {
@@ -371,7 +395,8 @@ func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
 			return replaced, before
 		}
 		quiet, _ := figures(s.lose(ctx, t))
-		s.awaitTenants(ctx, t, startTenants(ctx, t, s.Client)...)
+		since := time.Now()
+		s.awaitTenants(ctx, t, since, startTenants(ctx, t, s.Client))
 		loud, before := figures(s.lose(ctx, t))
 		t.Logf("beside hostile tenants, it takes %.2f times as long until a lost shard is replaced, with the second in which its pod starts %.2f times",
 			loud.Seconds()/quiet.Seconds(), (loud+scale.StartDelay).Seconds()/(quiet+scale.StartDelay).Seconds())
