@@ -117,7 +117,7 @@ func copyTo(from, to client.Object) error {
 
 // Get implements client.Reader.
 func (m *memory) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	have, err := m.find(k, key)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (m *memory) List(_ context.Context, list client.ObjectList, options ...clie
 // Create implements client.Writer.
 func (m *memory) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
 	how := (&client.CreateOptions{}).ApplyOptions(options)
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	if o.GetResourceVersion() != "" {
 		return apierrors.NewBadRequest("resourceVersion can not be set for Create requests")
 	}
@@ -187,7 +187,7 @@ func (m *memory) begin(k Kind, o client.Object) {
 // Update implements client.Writer.
 func (m *memory) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
 	how := (&client.UpdateOptions{}).ApplyOptions(options)
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	was, err := m.find(k, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (m *memory) Patch(_ context.Context, o client.Object, patch client.Patch, o
 
 // patch passes on what a patch makes of an object.
 func (m *memory) patch(o client.Object, patch client.Patch, write func(k Kind, was, is client.Object) error) error {
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	was, err := m.find(k, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return err
@@ -331,7 +331,7 @@ func merge(object, patch map[string]any) {
 // Delete implements client.Writer.
 func (m *memory) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
 	how := (&client.DeleteOptions{}).ApplyOptions(options)
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	key := client.ObjectKeyFromObject(o)
 	have, err := m.find(k, key)
 	if err != nil {
@@ -412,7 +412,7 @@ type memoryPart struct {
 
 // Update implements client.SubResourceWriter.
 func (p memoryPart) Update(_ context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	was, err := p.m.find(k, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type Client struct {
 }
 
 func (c Client) write(verb string, o client.Object, do func() error) error {
-	k, _ := kindIn(o)
+	k := kindIn(o)
 	return c.Write(verb, k, client.ObjectKeyFromObject(o), do)
 }
 

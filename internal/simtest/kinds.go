@@ -62,13 +62,12 @@ func knownKind(t reflect.Type) Kind {
 	return k
 }
 
-// kindIn returns the kind of an object, if a Server keeps its history.
-func kindIn(o client.Object) (k Kind, known bool) {
-	k = Kind(reflect.TypeOf(o).Elem().Name())
+// kindIn returns the kind of an object, which may be one whose history no Server keeps.
+func kindIn(o client.Object) Kind {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		k = Kind(u.GetKind())
+		return Kind(u.GetKind())
 	}
-	return k, goTypes[k] != nil
+	return Kind(reflect.TypeOf(o).Elem().Name())
 }
 
 // NewObject returns an empty object of a kind.
