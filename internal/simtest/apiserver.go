@@ -288,7 +288,7 @@ func (m *memory) patch(o client.Object, patch client.Patch, write func(k Kind, w
 	case types.StrategicMergePatchType:
 		raw, err = strategicpatch.StrategicMergePatch(raw, change, was)
 	default:
-		err = fmt.Errorf("no patch of type %s is made", patch.Type())
+		err = fmt.Errorf("patches of type %s are not supported", patch.Type())
 	}
 	if err != nil {
 		return err
