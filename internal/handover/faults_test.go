@@ -84,7 +84,7 @@ func (s *script) follow(pod string, steps int) {
 func (s *script) step(step, pod string) (err error) {
 	switch step {
 	case "hello":
-		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0", Follow: s.available})
+		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0", Owner: "owner", Follow: s.available})
 	case "offer":
 		_, err = expect[offer](s.link, kindOffer)
 	case "pass":
@@ -326,7 +326,7 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 				config.VerifyConnection = nil
 			}
 			if l, err := connectTo(t, cache.network, config); err == nil {
-				_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0"})
+				_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0", Owner: "owner"})
 				if _, err = expect[offer](l, kindOffer); err == nil {
 					t.Errorf("%s: got an offer", name)
 				}
@@ -458,7 +458,7 @@ func TestOtherProtocolVersionIsImpossible(t *testing.T) {
 		network := newNetwork(t)
 		start(t, network, offerOf(newOrigin(0), 0))
 		s := newScript(t, network)
-		_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0"})
+		_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0", Owner: "owner"})
 		if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
 			t.Error(err)
 		}
