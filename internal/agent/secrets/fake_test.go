@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,7 @@ type memcached struct {
 	// server is how the agent connects to it.
 	server protocol.Server
 
+	mu          sync.Mutex // its users and its certificate are read and replaced by different goroutines
 	certificate tls.Certificate
 	users       map[string]string
 	// results are those of attempts that have finished.
@@ -92,17 +94,22 @@ func (m *memcached) restart(arguments ...string) {
 func (m *memcached) load() {
 	path := filepath.Join(m.dir, combinedFile)
 	if c, err := tls.LoadX509KeyPair(path, path); err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.certificate = c
 	}
 }
 
 func (m *memcached) readUsers() {
-	m.users = map[string]string{}
+	users := map[string]string{}
 	if read, err := restoreUsers(m.dir, ""); err == nil {
 		for _, u := range read.list {
-			m.users[u.name] = u.password
+			users[u.name] = u.password
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.users = users
 }
 
 // await returns an error if memcached still hangs when ctx ends.
@@ -144,7 +151,10 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 	go func() {
 		defer server.Close()
 		if address != m.server.Address {
-			_ = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{m.certificate}}).Handshake()
+			m.mu.Lock()
+			certificate := m.certificate
+			m.mu.Unlock()
+			_ = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
 			return
 		}
 		r := bufio.NewReader(server)
@@ -152,7 +162,10 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 		value, _ := r.ReadString('\n')
 		name, password, _ := strings.Cut(strings.TrimSpace(value), " ")
 		answer := "CLIENT_ERROR authentication failure\r\n"
-		if m.users[name] == password {
+		m.mu.Lock()
+		has := m.users[name] == password
+		m.mu.Unlock()
+		if has {
 			answer = "STORED\r\n"
 		}
 		_, _ = io.WriteString(server, answer)

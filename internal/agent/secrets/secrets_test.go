@@ -32,7 +32,7 @@ func TestChangedSecretIsLoaded(t *testing.T) {
 		}, loadTimeout + soon, "no such file", "logging in as user shop: ", true, false},
 		"when a slow memcached answers": {func(m *memcached) func() {
 			m.hung = make(chan struct{})
-			return func() { close(m.hung); m.hung = nil }
+			return func() { close(m.hung) }
 		}, 2*loadTimeout + soon, "", "", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,6 @@ func TestSecretThatIsChangedBackDuringASlowLoadIsLoaded(t *testing.T) {
 		volume.Put(usersWith("first"))
 		m.poll(loadTimeout + soon)
 		close(m.hung)
-		m.hung = nil
 		if m.poll(loadTimeout + soon); m.users["shop"] != "first" || m.Status().Users.Error != "" {
 			t.Errorf("memcached has the users %v; %+v\n%s", m.users, m.Status().Users, m.log)
 		}
