@@ -102,9 +102,9 @@ var tiers = []tier{
 		what: "the operator on the local cluster with OLM v1; it requires a cluster without Memcacheds"},
 }
 
-// raced are the packages whose code starts goroutines or locks. Those of the Memcached controller run in race-sim.
+// raced are the packages whose code starts goroutines or locks.
 var raced = []string{
-	"./controllers/cache", "./controllers/enqueue", "./controllers/metrics", "./controllers/monitoring",
+	"./controllers/cache", "./controllers/enqueue", "./controllers/memcached", "./controllers/metrics", "./controllers/monitoring",
 	"./controllers/transfer", "./controllers/upgradeable",
 	"./internal/agent/...", "./internal/connlimit", "./internal/handover", "./internal/memcached/fake", "./internal/metricsauth", "./internal/serverclock",
 	"./internal/simtest", "./internal/snapshot/...",

@@ -35,8 +35,7 @@ var (
 	admin  client.Client
 )
 
-// parallelTests is how many tests run at a time, since they mostly wait for the server. On two cores, those of
-// controllers/memcached take 187 s so, and 288 s two at a time.
+// parallelTests is how many tests run at a time, since they mostly wait for the server.
 const parallelTests = "16"
 
 func TestMain(m *testing.M) {
