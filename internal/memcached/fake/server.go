@@ -193,6 +193,13 @@ func (s *Server) Invalidate(key string) {
 	s.items[key].stale, s.items[key].won = true, false
 }
 
+// RequestsRenewal reports whether the next client that reads a stale item is requested to renew it.
+func (s *Server) RequestsRenewal(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.items[key].stale && !s.items[key].won
+}
+
 // Delete deletes an item.
 func (s *Server) Delete(key string) {
 	s.mu.Lock()

@@ -724,20 +724,26 @@ func TestInspectPrintsTheSnapshot(t *testing.T) {
 	})
 }
 
-// An invalidated item is not saved, and its next reader is requested to renew it as if no client had read it.
+// An invalidated item is not saved, and its next reader is requested to renew it as if no client had read it. With few items,
+// it is also in the sample of keys that detects a lost shard.
 func TestStaleItemsAreNotSaved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(t)
-		source := s.shard()
-		source.put(someItems("key", 1000))
-		source.Set("stale", fake.Item{Value: "old"})
-		source.Invalidate("stale")
-		outcome := s.save(taskOf(source))
-		if outcome.Items != 1005 || !strings.Contains(outcome.Message, "1 are stale") {
-			t.Errorf("%+v", outcome)
-		}
-		if n := len(source.Requests("md stale I C")); n != 1 {
-			t.Errorf("it is invalidated again %d times", n)
-		}
-	})
+	for _, others := range []int{10, 1000} {
+		t.Run(fmt.Sprintf("beside %d others", others), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				source := s.shard()
+				items := someItems("key", others)
+				source.put(items)
+				source.Set("stale", fake.Item{Value: "old"})
+				source.Invalidate("stale")
+				outcome := s.save(taskOf(source))
+				if outcome.Items != int64(len(items)) || !strings.Contains(outcome.Message, "1 are stale") {
+					t.Errorf("%+v, want %d items", outcome, len(items))
+				}
+				if !source.RequestsRenewal("stale") {
+					t.Errorf("the next reader is not requested to renew it; %d invalidations", len(source.Requests("md stale I C")))
+				}
+			})
+		})
+	}
 }

@@ -65,24 +65,25 @@ func (d *lossDetector) set(at int, key []byte, expires int64) {
 }
 
 // check returns errLost if a shard lacks more than half of the keys that live. Some are
-// always missing, since memcached evicts and clients delete.
+// always missing, since memcached evicts and clients delete. It invalidates stale items again that memcached requested it to
+// renew, as no client would get that request.
 func (d *lossDetector) check(c *conn) error {
 	var text []byte
-	requested := 0
+	var requested, won [][]byte
 	for _, k := range d.keys {
 		var ok bool
 		if len(k.key) == 0 || k.expires != 0 && k.expires <= c.time+expiryTolerance {
 			continue
 		}
 		if text, ok = protocol.AppendMetaGet(text, k.key, " u"); ok {
-			requested++
+			requested = append(requested, k.key)
 		}
 	}
 	if _, err := c.Write(text); err != nil {
 		return err
 	}
 	found := 0
-	for range requested {
+	for _, key := range requested {
 		head, err := protocol.ReadHead(c.r)
 		if err != nil {
 			return err
@@ -90,9 +91,15 @@ func (d *lossDetector) check(c *conn) error {
 		if head.Code == protocol.MetaHit {
 			found++
 		}
+		if head.Won {
+			won = append(won, key)
+		}
 	}
-	if found*2 < requested {
-		return fmt.Errorf("%w: it has %d of %d keys that it had before", errLost, found, requested)
+	if found*2 < len(requested) {
+		return fmt.Errorf("%w: it has %d of %d keys that it had before", errLost, found, len(requested))
 	}
-	return nil
+	if len(won) == 0 {
+		return nil
+	}
+	return invalidate(won, c)
 }
