@@ -643,7 +643,7 @@ type HandoverMode string
 const (
 	HandoverStrict HandoverMode = "Strict"
 	// HandoverAvailable: the replacement serves new connections while the first pod still serves those
-	// that are open, for about 5 seconds. The shard is available throughout, and in this time a client
+	// that are open, for at least 5 seconds. The shard is available throughout, and in this time a client
 	// can read an older value than the one stored last through another connection. Items that change in
 	// this time are lost.
 	HandoverAvailable HandoverMode = "Available"

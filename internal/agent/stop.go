@@ -56,7 +56,7 @@ func (s *supervisor) startDrain() {
 	s.drain = run
 	timeout := s.drainUntil.Sub(s.now())
 	go func() {
-		s.drained <- drainEnd{run: run, reason: peer.Drain(ctx, s.network.Status, s.service, s.podUID, timeout)}
+		s.drained <- drainEnd{run: run, reason: peer.Drain(ctx, s.network.Status, s.service, s.podUID, wire.PhaseServing, timeout)}
 	}()
 }
 

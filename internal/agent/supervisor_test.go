@@ -431,7 +431,7 @@ func (p *pod) drained() *peer.Source {
 	p.memcached.latest().add(7)
 	p.terminations <- syscall.SIGTERM
 	p.await(wire.PhaseDraining)
-	s, err := peer.NewSource(p.config.dataDir, p.sources)
+	s, err := peer.NewSource(peer.Config{DataDir: p.config.dataDir}, p.network, p.sources)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -37,6 +37,45 @@ func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func())
 	return result
 }
 
+// A connection that reaches the source later is reset at the source's end.
+func TestBothServeUntilNewConnectionsReachTheTarget(t *testing.T) {
+	const never, end = -1, time.Minute
+	for name, c := range map[string]struct{ routed, both time.Duration }{
+		"at once":                       {0, followFor},
+		"after a node was busy":         {20 * time.Second, 20 * time.Second},
+		"never: the source has to stop": {never, end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(10), newCache(t)
+				origin.onRouted = func(ctx context.Context) {
+					if c.routed == never {
+						<-ctx.Done()
+						return
+					}
+					_ = sleep(ctx, c.routed)
+				}
+				offer := offerOf(origin, 10)
+				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, err := offer(ctx)
+					offer.Deadline = time.Now().Add(end)
+					return offer, err
+				})
+				target := targetOf(t, cache)
+				target.Ready = func() {}
+				result, err := Receive(t.Context(), target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				source.wait()
+				if result.Both < c.both || result.Both > c.both+time.Second {
+					t.Errorf("both served for %s, want %s", result.Both, c.both)
+				}
+			})
+		})
+	}
+}
+
 func wantOnly(t *testing.T, cache *fakeCache, origin *fakeOrigin, without ...string) {
 	t.Helper()
 	want := origin.snapshot()

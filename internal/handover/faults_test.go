@@ -247,7 +247,7 @@ func (s *script) sourceStep(step string) (err error) {
 	case "items":
 		err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")})
 	case "done":
-		err = l.send(kindDone, done{Items: 1, Complete: true})
+		err = l.send(kindDone, done{Items: 1, Complete: true, Routed: true})
 	case "acknowledge":
 		_, err = expect[acknowledgement](l, kindAcknowledge)
 	}

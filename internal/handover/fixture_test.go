@@ -57,6 +57,8 @@ type fakeOrigin struct {
 	visiting func(scan int, item int64)
 	onStop   func(context.Context) error
 	onScan   func(ctx context.Context, scan int) error
+	// onRouted waits until new connections reach the target; nil: they do.
+	onRouted func(context.Context)
 }
 
 func newOrigin(n int) *fakeOrigin {
@@ -168,6 +170,12 @@ func (o *fakeOrigin) Stop(ctx context.Context) error {
 		return o.onStop(ctx)
 	}
 	return nil
+}
+
+func (o *fakeOrigin) AwaitRouted(ctx context.Context) {
+	if o.onRouted != nil {
+		o.onRouted(ctx)
+	}
 }
 
 func (o *fakeOrigin) Resume() { o.record("resume") }

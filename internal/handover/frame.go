@@ -119,6 +119,8 @@ type done struct {
 	Complete bool
 	// Flushed is whether there was a flush_all since the pass before.
 	Flushed bool
+	// Routed is whether new connections of clients reach the target, after a pass while both serve.
+	Routed bool
 }
 
 type acknowledgement struct {

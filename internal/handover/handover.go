@@ -24,11 +24,11 @@
 //	acknowledge   →              the target has applied everything
 //	              ←   confirm    from here on the target may serve, and the source may not
 //
-// With Target.Ready, both memcacheds serve for some seconds before the end:
+// With Target.Ready, both memcacheds serve before the end, until new connections reach the target:
 //
 //	follow        →              as often as the target requests it
 //	              ←   name …     keys whose item changed in the source
-//	              ←   removed …, done
+//	              ←   removed …, done  whether new connections reach the target
 //	                             after the first of them, the target calls Ready and serves
 //	finish        →              the source stops its memcached
 //	              ←   name …, removed …, done
@@ -91,6 +91,8 @@ type Origin interface {
 	Abandon()
 	// Complete reports that the target has all items and serves.
 	Complete(Result)
+	// AwaitRouted returns once new connections of clients reach the target, which serves as well, or will never do so.
+	AwaitRouted(ctx context.Context)
 }
 
 // Order is the order of a scan.

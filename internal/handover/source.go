@@ -93,7 +93,9 @@ type session struct {
 	result Result
 	// follow is whether the target may serve before the end, following whether it does.
 	follow, following bool
-	oldestLive        uint32 // of the pass before
+	// routed is closed once new connections reach the target that follows.
+	routed     chan struct{}
+	oldestLive uint32 // of the pass before
 	// covered is set once a live pass has visited all items, late once one had no time to.
 	covered, late bool
 }
@@ -228,7 +230,7 @@ func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 		case c.kind == kindPass && s.table != nil && !s.following:
 			err = s.livePass(ctx, log)
 		case c.kind == kindFollow && s.follow && s.result.Passes > 0:
-			s.commit()
+			s.commit(ctx)
 			err = s.followingPass(ctx)
 		case c.kind == kindFinish:
 			return s.finish(stop, ctx, log)
@@ -242,10 +244,18 @@ func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 }
 
 // commit lets no other target have the items: this one is about to serve.
-func (s *session) commit() {
+func (s *session) commit(ctx context.Context) {
+	if s.following {
+		return
+	}
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
 	s.following, s.source.done = true, true
+	s.routed = make(chan struct{})
+	go func() {
+		defer close(s.routed)
+		s.offer.Origin.AwaitRouted(ctx)
+	}()
 }
 
 // failed abandons the items if the target may have served, and returns err.
@@ -363,6 +373,11 @@ func (s *session) followingPass(ctx context.Context) error {
 	d, err := p.run(AnyOrder)
 	if err != nil {
 		return err
+	}
+	select {
+	case <-s.routed:
+		d.Routed = true
+	default:
 	}
 	return s.link.send(kindDone, d)
 }

@@ -16,7 +16,8 @@ import (
 const (
 	// maxPasses is how many live passes there are at most.
 	maxPasses = 3
-	// followFor is how long both sides serve, with a pause between two passes.
+	// followFor is how long both sides serve at least, with a pause between two passes. A client's node learns later than
+	// the source's which pod the Service leads to.
 	followFor   = 5 * time.Second
 	followPause = 50 * time.Millisecond
 	// fewChanges is the fraction of items that may differ when the end begins.
@@ -146,19 +147,24 @@ func (r *receiver) copy(ctx context.Context) error {
 
 // strict returns why the target can't serve before the end; empty if it can.
 func (r *receiver) strict() string {
-	end := r.began.Add(time.Duration(r.offer.Milliseconds) * time.Millisecond)
 	switch {
 	case !r.offer.Follow:
 		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
 	case !r.cache.cas:
 		return "memcached has no CAS (-C)"
-	case time.Until(end) < followFor:
+	case time.Until(r.end()) < followFor:
 		return "there was no time for it"
 	}
 	return ""
 }
 
-// follow serves together with the source for some seconds.
+// end returns when the source has to stop.
+func (r *receiver) end() time.Time {
+	return r.began.Add(time.Duration(r.offer.Milliseconds) * time.Millisecond)
+}
+
+// follow serves together with the source until new connections reach this side. Those that the source got
+// later would be reset at its end.
 func (r *receiver) follow(ctx context.Context) error {
 	received, err := r.cache.lastCAS()
 	if err != nil {
@@ -171,14 +177,16 @@ func (r *receiver) follow(ctx context.Context) error {
 	}
 	served := time.Now()
 	r.Ready()
-	for time.Since(served) < followFor {
+	for routed := false; time.Since(served) < followFor || !routed && time.Now().Before(r.end()); {
 		r.progress.Pass++
 		if err := sleep(ctx, followPause); err != nil {
 			return err
 		}
-		if _, err := r.pass(ctx, kindFollow); err != nil {
+		d, err := r.pass(ctx, kindFollow)
+		if err != nil {
 			return err
 		}
+		routed = d.Routed
 	}
 	r.progress.Pass = 0
 	d, err := r.pass(ctx, kindFinish)

@@ -17,15 +17,15 @@ const (
 	missingNames = 2
 )
 
-// Drain waits until the Service no longer needs this pod, or ctx ends, and returns the reason. service is host:port, or
-// empty if there is none.
-func Drain(ctx context.Context, status QueryStatus, service, podUID string, timeout time.Duration) string {
+// Drain waits until the Service leads to another pod in a phase, or does not exist, or ctx ends, and returns the reason: until
+// then the Service needs this pod. service is host:port, or empty if there is none.
+func Drain(ctx context.Context, status QueryStatus, service, podUID string, phase wire.Phase, timeout time.Duration) string {
 	if service == "" {
 		return "there is no Service"
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	d := drainer{podUID: podUID}
+	d := drainer{podUID: podUID, phase: phase}
 	for {
 		reason, replaced := d.evaluate(status(ctx, service))
 		if replaced {
@@ -43,11 +43,12 @@ func Drain(ctx context.Context, status QueryStatus, service, podUID string, time
 // drainer evaluates one response of the Service after the other.
 type drainer struct {
 	podUID  string
+	phase   wire.Phase
 	missing int
 }
 
 // evaluate returns why the drain is over, empty while it is not, and reports whether
-// another pod serves.
+// another pod is in the phase.
 func (d *drainer) evaluate(status wire.Status, err error) (reason string, replaced bool) {
 	if isNotFound(err) {
 		if d.missing++; d.missing >= missingNames {
@@ -56,7 +57,7 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 		return "", false
 	}
 	d.missing = 0
-	if err == nil && status.PodUID != "" && status.PodUID != d.podUID && status.Phase == wire.PhaseServing {
+	if err == nil && status.PodUID != "" && status.PodUID != d.podUID && status.Phase == d.phase {
 		return "pod " + status.PodUID + " serves behind the Service", true
 	}
 	return "", false

@@ -1,11 +1,14 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -45,7 +48,7 @@ func TestDrainEndsWhenAnotherPodServesOrTheServiceIsDeleted(t *testing.T) {
 		"the name server fails":                    {[]response{serverFailure, serverFailure, serverFailure}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := drainer{podUID: "own"}
+			d := drainer{podUID: "own", phase: wire.PhaseServing}
 			var reason string
 			var replaced bool
 			for i, r := range c.responses {
@@ -59,4 +62,23 @@ func TestDrainEndsWhenAnotherPodServesOrTheServiceIsDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While both serve, the Service needs the source until it leads to the target.
+func TestSourceIsNeededUntilTheServiceLeadsToTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		status := func(context.Context, string) (wire.Status, error) {
+			if asked++; asked <= 40 {
+				return wire.Status{PodUID: "own", Phase: wire.PhaseDraining}, nil
+			}
+			return wire.Status{PodUID: "other", Phase: wire.PhaseFollowing}, nil
+		}
+		s := &Source{Config: Config{PodUID: "own", Service: "cache-0:11213"}, network: Network{Status: status}, drainUntil: time.Now().Add(time.Minute)}
+		began := time.Now()
+		s.AwaitRouted(t.Context())
+		if took := time.Since(began); took != 40*drainInterval+endpointPropagation { //nolint:forbidigo // the fake time of a bubble
+			t.Errorf("the source was needed for %s", took)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -54,7 +55,7 @@ type Request struct {
 
 // Serve accepts targets as soon as the key file exists, and reports its port to
 // ports.
-func Serve(c Config, requests chan<- Request, ports chan<- int, log *slog.Logger) {
+func Serve(c Config, network Network, requests chan<- Request, ports chan<- int, log *slog.Logger) {
 	key, err := readKey(c.Key)
 	if err != nil {
 		log.Warn("This pod does not hand over its items before it can read its key", "error", err)
@@ -69,11 +70,11 @@ func Serve(c Config, requests chan<- Request, ports chan<- int, log *slog.Logger
 	}
 	ports <- listener.Addr().(*net.TCPAddr).Port
 	offer := func(ctx context.Context) (handover.Offer, error) {
-		s, err := NewSource(c.DataDir, requests)
+		s, err := NewSource(c, network, requests)
 		if err != nil {
 			return handover.Offer{}, err
 		}
-		return s.offer(ctx, c.PodUID, c.Service, c.Owner)
+		return s.offer(ctx)
 	}
 	if err := handover.Serve(context.Background(), listener, key, offer, log); err != nil {
 		log.Error("This pod no longer hands over its items", "error", err)
@@ -83,8 +84,9 @@ func Serve(c Config, requests chan<- Request, ports chan<- int, log *slog.Logger
 // Source lets the goroutine of a handover read memcached's items, and stop and start
 // memcached by requests to the supervisor.
 type Source struct {
+	Config
+	network  Network
 	requests chan<- Request
-	dataDir  string
 
 	// Of Begin.
 	drainUntil time.Time
@@ -99,8 +101,8 @@ type Source struct {
 }
 
 // NewSource begins the handover to a target that has connected. The error is the supervisor's.
-func NewSource(dataDir string, requests chan<- Request) (*Source, error) {
-	s := &Source{requests: requests, dataDir: dataDir}
+func NewSource(c Config, network Network, requests chan<- Request) (*Source, error) {
+	s := &Source{Config: c, network: network, requests: requests}
 	return s, s.request(Begins, handover.Result{})
 }
 
@@ -110,8 +112,8 @@ func (s *Source) Begin(drainUntil time.Time, client *process.Client, arguments [
 }
 
 // offer returns an error if the memory file can't be read as memcached does.
-func (s *Source) offer(ctx context.Context, podUID, shard, owner string) (handover.Offer, error) {
-	file, err := datadir.OpenMemory(s.dataDir, s.arguments, s.version)
+func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
+	file, err := datadir.OpenMemory(s.DataDir, s.arguments, s.version)
 	if err != nil {
 		return handover.Offer{}, err
 	}
@@ -137,7 +139,7 @@ func (s *Source) offer(ctx context.Context, podUID, shard, owner string) (handov
 		return handover.Offer{}, err
 	}
 	return handover.Offer{
-		Origin: s, CAS: settings.CAS, Pod: podUID, Shard: shard, Owner: owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
+		Origin: s, CAS: settings.CAS, Pod: s.PodUID, Shard: s.Service, Owner: s.Owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: s.drainUntil.Add(-endOfHandover), Limit: s.drainUntil.Add(contentTimeout),
 	}, nil
 }
@@ -151,14 +153,14 @@ func (s *Source) request(event Event, result handover.Result) error {
 
 // Scan visits all items.
 func (s *Source) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
-	file, err := datadir.OpenMemory(s.dataDir, s.arguments, s.version)
+	file, err := datadir.OpenMemory(s.DataDir, s.arguments, s.version)
 	if err != nil {
 		return memfile.Report{}, err
 	}
 	defer file.Close()
 	var clock memfile.Clock
 	if s.stopped {
-		clock, err = datadir.SavedClock(s.dataDir)
+		clock, err = datadir.SavedClock(s.DataDir)
 	} else {
 		clock, err = memfile.ClockOfRunning(ctx, s.client.Server)
 	}
@@ -195,6 +197,11 @@ func (s *Source) Abandon() { _ = s.request(Abandons, handover.Result{}) }
 
 // Complete ends this agent.
 func (s *Source) Complete(result handover.Result) { _ = s.request(Completes, result) }
+
+// AwaitRouted waits until the Service leads to the target that serves together with this pod.
+func (s *Source) AwaitRouted(ctx context.Context) {
+	_ = Drain(ctx, s.network.Status, s.Service, s.PodUID, wire.PhaseFollowing, time.Until(s.drainUntil))
+}
 
 // Reserve lets a handover use that much memory until it calls release, and returns false
 // if the container has no room for it.
