@@ -8,41 +8,87 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// A dump that is not read holds memcached's crawler, and the next one is answered with BUSY.
+// dump requests a dump, reads its first line, and then no more, until the returned function ends the connection.
+func dump(t *testing.T, address string) (end func(), err error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end = func() { _ = conn.Close() }
+	t.Cleanup(end)
+	if _, err := io.WriteString(conn, protocol.DumpRequest); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(pods.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = protocol.NewDumpReader(bufio.NewReader(conn)).Next()
+	return end, err
+}
+
+// dumped starts a memcached with so many items, and a dump of them that is not read.
+func dumped(t *testing.T, version string, items int, arguments ...string) (server *pods.Raw, end func()) {
+	t.Helper()
+	server = pods.StartRaw(t, version, pods.SharedDir(t), append([]string{"-m", "256"}, arguments...)...)
+	var text strings.Builder
+	for i := range items {
+		fmt.Fprintf(&text, "ms a-key-of-some-length-%0100d 1 q\r\nv\r\n", i)
+	}
+	server.Ask(text.String()+"mn\r\n", "MN\r\n")
+	// memcached's own crawl, which new items set off, may be before the first one.
+	if !pods.Eventually(func() bool {
+		var err error
+		end, err = dump(t, server.Address())
+		return err == nil
+	}) {
+		t.Fatal("there is no dump")
+	}
+	return server, end
+}
+
+// A crawler that sleeps doesn't hold the lock that the next request needs.
 func TestMemcachedIsBusyWithAnotherKeyDump(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{pods.Middle, pods.Newest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			server := pods.StartRaw(t, version, pods.SharedDir(t), "-m", "256")
-			var text strings.Builder
-			for i := range 200_000 { // more lines than the buffers between two programs hold
-				fmt.Fprintf(&text, "ms a-key-of-some-length-%0100d 1 q\r\nv\r\n", i)
-			}
-			server.Ask(text.String()+"mn\r\n", "MN\r\n")
-			dump := func() error {
-				conn, err := net.Dial("tcp", server.Address())
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = conn.Close() })
-				if _, err := io.WriteString(conn, protocol.DumpRequest); err != nil {
-					t.Fatal(err)
-				}
-				_, err = protocol.NewDumpReader(bufio.NewReader(conn)).Next()
-				return err
-			}
-			// memcached's own crawl, which new items set off, may be before the first one.
-			if !pods.Eventually(func() bool { return dump() == nil }) {
-				t.Fatal("there is no dump")
-			}
-			if err := dump(); !errors.Is(err, protocol.ErrBusy) {
+			server, _ := dumped(t, version, 10_000, "-o", "lru_crawler_sleep=1000000")
+			if _, err := dump(t, server.Address()); !errors.Is(err, protocol.ErrBusy) {
 				t.Errorf("the second dump: %v", err)
+			}
+		})
+	}
+}
+
+// While a dump isn't read, memcached says that its crawler runs, and the thread that gets another request for one stands
+// still. So protocol.RequestDump asks first.
+func TestMemcachedShowsThatADumpIsNotRead(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			// More lines than the buffers between two programs hold.
+			server, end := dumped(t, version, 200_000, "-t", "1")
+			for _, running := range []bool{true, false} {
+				if !running {
+					end()
+				}
+				if !pods.Eventually(func() bool {
+					answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return (answers[0]["lru_crawler_running"] == "1") == running
+				}) {
+					t.Errorf("lru_crawler_running is not %t", running)
+				}
 			}
 		})
 	}

@@ -138,8 +138,10 @@ func FuzzDump(f *testing.F) {
 
 func TestDumpStartsAgainWhileMemcachedIsBusy(t *testing.T) {
 	t.Parallel()
-	server := At(serve(t, "ERROR locked try again later\r\n", "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\nERROR locked try again later\r\n",
-		"key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n"))
+	const idle = "STAT lru_crawler_running 0\r\nEND\r\n"
+	server := At(serve(t, "STAT lru_crawler_running 1\r\nEND\r\n", idle, "ERROR locked try again later\r\n",
+		idle, "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\nERROR locked try again later\r\n",
+		idle, "key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n"))
 	var visited []uint64
 	err := server.Dump(t.Context(), time.Minute, func(item Listed) error {
 		visited = append(visited, item.CAS)
@@ -167,7 +169,7 @@ func TestDumpStops(t *testing.T) {
 		"when memcached sends nothing in time": {t.Context(), 50 * time.Millisecond, "", os.ErrDeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := At(serve(t, c.answer)).Dump(c.ctx, c.timeout, func(Listed) error { return errEnd })
+			err := At(serve(t, "END\r\n", c.answer)).Dump(c.ctx, c.timeout, func(Listed) error { return errEnd })
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}

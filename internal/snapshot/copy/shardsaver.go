@@ -164,14 +164,14 @@ func (s *shardSaver) list(ctx context.Context) error {
 }
 
 // dump spools the keys of one dump, and does nothing else in the meantime: a dump that
-// is read slowly harms older versions.
+// is read slowly harms those who request another one.
 func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	defer c.closeAfter(ctx)()
 	most, err := mostKeys(c.stats)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Write([]byte(protocol.DumpRequest)); err != nil {
+	if err := protocol.RequestDump(c, c.stats); err != nil {
 		return err
 	}
 	dump := protocol.NewDumpReader(c.r)
