@@ -29,21 +29,12 @@ func Named(nameOf func(client.Object) string) ctrlhandler.EventHandler {
 	})
 }
 
-// Delayed delays a handler's requests, so that equal ones are batched.
-func Delayed(by ctrlhandler.EventHandler, delay time.Duration) ctrlhandler.EventHandler {
-	return wrapQueue(by, func(q priorityQueue) queue { return delayQueue{q, delay} })
-}
-
-// Prioritized makes a handler's requests come before others with a lower priority.
-func Prioritized(by ctrlhandler.EventHandler, priority int) ctrlhandler.EventHandler {
-	return wrapQueue(by, func(q priorityQueue) queue { return prioritizingQueue{q, priority} })
-}
-
-// wrapQueue makes a handler add its requests to a wrapper of the controller's queue.
-func wrapQueue(by ctrlhandler.EventHandler, lead func(priorityQueue) queue) ctrlhandler.EventHandler {
+// Delayed delays a handler's requests, so that equal ones are batched, and gives them a priority. Objects that existed when
+// the operator started come last whatever the priority.
+func Delayed(by ctrlhandler.EventHandler, delay time.Duration, priority int) ctrlhandler.EventHandler {
 	to := func(q queue) queue {
 		if q, ok := q.(priorityQueue); ok {
-			return lead(q)
+			return delayQueue{q, priorityqueue.AddOpts{After: delay, Priority: &priority}}
 		}
 		return q
 	}
@@ -54,27 +45,17 @@ func wrapQueue(by ctrlhandler.EventHandler, lead func(priorityQueue) queue) ctrl
 	}
 }
 
-// delayQueue delays requests and keeps their priority: objects that existed when the operator
-// started come last.
 type delayQueue struct {
 	priorityQueue
-	delay time.Duration
+	options priorityqueue.AddOpts
 }
 
-func (q delayQueue) Add(request reconcile.Request) { q.AddAfter(request, q.delay) }
+func (q delayQueue) Add(request reconcile.Request) {
+	q.priorityQueue.AddWithOpts(q.options, request)
+}
 
+// AddWithOpts is for requests with a priority of their own.
 func (q delayQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
-	o.After = max(o.After, q.delay)
+	o.After = max(o.After, q.options.After)
 	q.priorityQueue.AddWithOpts(o, requests...)
-}
-
-// prioritizingQueue prioritizes requests without a priority: objects that existed when the
-// operator started still come last.
-type prioritizingQueue struct {
-	priorityQueue
-	priority int
-}
-
-func (q prioritizingQueue) Add(request reconcile.Request) {
-	q.AddWithOpts(priorityqueue.AddOpts{Priority: &q.priority}, request)
 }

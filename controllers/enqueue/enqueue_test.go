@@ -24,7 +24,7 @@ func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
 		const delay = time.Second
 		q := priorityqueue.New[reconcile.Request]("delayed")
 		defer q.ShutDown()
-		h := Delayed(byLabel, delay)
+		h := Delayed(byLabel, delay, 0)
 		service := func(owner, version string) *corev1.Service {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
 		}
@@ -60,26 +60,30 @@ func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
 	})
 }
 
-func TestPrioritizedEventsComeBeforeOthers(t *testing.T) {
-	q := priorityqueue.New[reconcile.Request]("prioritized")
-	defer q.ShutDown()
-	h := Prioritized(byLabel, 1)
-	pod := func(owner, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
-	}
-	h.Create(t.Context(), ctrlevent.CreateEvent{Object: pod("listed", "1"), IsInInitialList: true}, q)
-	h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: pod("resynced", "1"), ObjectNew: pod("resynced", "1")}, q)
-	for _, name := range []string{"new", "lost"} {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-	h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: pod("lost", "2")}, q)
-	var got []string
-	for range 4 {
-		request, _ := q.Get()
-		q.Done(request)
-		got = append(got, request.Name)
-	}
-	if want := []string{"lost", "new", "listed", "resynced"}; !slices.Equal(got, want) {
-		t.Errorf("order %v, want %v", got, want)
-	}
+func TestDelayedEventsWithPriorityComeBeforeOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := priorityqueue.New[reconcile.Request]("prioritized")
+		defer q.ShutDown()
+		h := Delayed(byLabel, time.Second, 1)
+		pod := func(owner, version string) *corev1.Pod {
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
+		}
+		h.Create(t.Context(), ctrlevent.CreateEvent{Object: pod("listed", "1"), IsInInitialList: true}, q)
+		h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: pod("resynced", "1"), ObjectNew: pod("resynced", "1")}, q)
+		for _, name := range []string{"new", "lost"} {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+		h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: pod("lost", "2")}, q)
+		time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
+		synctest.Wait()
+		var got []string
+		for range 4 {
+			request, _ := q.Get()
+			q.Done(request)
+			got = append(got, request.Name)
+		}
+		if want := []string{"lost", "new", "listed", "resynced"}; !slices.Equal(got, want) {
+			t.Errorf("order %v, want %v", got, want)
+		}
+	})
 }

@@ -35,6 +35,11 @@ const ownedEventDelay = 200 * time.Millisecond
 // doesn't wait for thousands of new Memcacheds (ADR 13).
 const podEventPriority = 1
 
+// podEventDelay is how long events of pods are batched. A kubelet writes a pod's status several times within this time, and
+// the pod's ReplicaSet counts it: without the delay, each step of an update was two writes that the API server rejected,
+// for a ReplicaSet older than the pod (docs/bench-scale.md).
+const podEventDelay = 100 * time.Millisecond
+
 // Reconciler applies the specs of Memcacheds.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
@@ -89,11 +94,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&v1alpha1.Memcached{}).
-		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
+		Watches(&corev1.Pod{}, enqueue.Delayed(byLabel, podEventDelay, podEventPriority)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {
-		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay))
+		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay, 0))
 	}
 	return b.Complete(r)
 }

@@ -83,7 +83,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options, namespaces []string) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Watches(&v1alpha1.Memcached{}, enqueue.Delayed(byNamespace, debounce), builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.Memcached{}, enqueue.Delayed(byNamespace, debounce, 0), builder.WithPredicates(relevantChange())).
 		WatchesRawSource(source.Channel(r.kinds.changes, byNamespace)).
 		Complete(r)
 }

@@ -96,7 +96,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	}
 	debounced := enqueue.Delayed(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
-	}), debounce)
+	}), debounce, 0)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
 		// In an upgrade the new operator is ready before the old one releases the lease.
