@@ -296,14 +296,14 @@ const (
 
 // Reasons of a Memcached's events.
 const (
-	// EventShardReady: a shard became ready.
+	// EventShardReady: a shard became ready for the first time, or again without a restart.
 	//
 	// Do: nothing.
 	EventShardReady = "ShardReady"
-	// EventShardNotReady: a shard is no longer ready; the message says why.
+	// EventShardNotReady: a shard is no longer ready, and no update restarts it; the message says
+	// why.
 	//
-	// Do: nothing during an update. Otherwise read the message and the state of the shard's
-	// pod.
+	// Do: read the message and the state of the shard's pod.
 	EventShardNotReady = "ShardNotReady"
 	// EventShardStartedEmpty: a shard restarted without its items; the message has the reason.
 	//

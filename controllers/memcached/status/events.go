@@ -47,7 +47,8 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event
 	return events
 }
 
-// shardEvents returns those of the shards. agents are the answers by pod name.
+// shardEvents returns those of the shards. agents are the answers by pod name. How a restart ended says that the shard is ready,
+// and an update says by its own events which shard is not ready for a moment.
 func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []event.Event {
 	var events []event.Event
 	for _, s := range next.Shards {
@@ -56,13 +57,14 @@ func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire
 			e.Pod = cmp.Or(s.PodName, last.PodName, s.Name)
 			events = append(events, e)
 		}
+		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
+		updates := next.Update != nil && next.Update.Shard == s.Name
 		switch {
-		case s.Ready && !last.Ready:
+		case s.Ready && !last.Ready && !restarted:
 			add(event.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
-		case !s.Ready && last.Ready:
+		case !s.Ready && last.Ready && !updates:
 			add(event.Warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
 		}
-		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
 		switch {
 		case restarted && s.Start == v1alpha1.StartCold:
 			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)

@@ -406,8 +406,18 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"a shard has no pod":             {shard1(func(_, next *v1alpha1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},
 		"a shard started empty":          {restarted(v1alpha1.StartCold), agentwire.Start{}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x"}},
 		"a shard started empty, and why": {restarted(v1alpha1.StartCold), agentwire.Start{Reason: "no file"}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: no file"}},
-		"a shard kept its items":         {restarted(v1alpha1.StartWarm), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
-		"a shard moved":                  {restarted(v1alpha1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
+		"an update restarts a shard": {func(_, next *v1alpha1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-1"}, false
+		}, agentwire.Start{}, []string{"Normal UpdateStarted: "}},
+		"a shard is not ready while an update restarts another one": {func(_, next *v1alpha1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-0"}, false
+		}, agentwire.Start{}, []string{"Normal UpdateStarted: ", "Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
+		"a shard that restarted is ready": {func(was, next *v1alpha1.MemcachedStatus) {
+			restarted(v1alpha1.StartWarm)(was, next)
+			was.Shards[1].Ready = false
+		}, agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
+		"a shard kept its items": {restarted(v1alpha1.StartWarm), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
+		"a shard moved":          {restarted(v1alpha1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
 		"a shard moved while both served": {restarted(v1alpha1.StartHandedOver), agentwire.Start{Mode: agentwire.ModeAvailable, StaleSeconds: 1.5, Reason: "full"}, []string{
 			"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms, and clients could read values that were up to 1.5s old (mode Available); full"}},
 		"a user restarted a shard":   {shard1(func(_, next *v1alpha1.ShardStatus) { next.Restart, next.Start = "now", v1alpha1.StartWarm }), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
