@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // kinds are the CRDs in the order of the page.
@@ -30,8 +31,6 @@ type reference struct {
 	strings.Builder
 	// kubernetes is the address of the reference of the Kubernetes version in go.mod.
 	kubernetes string
-	// first has the releases of the fields of the CRD that is being written.
-	first map[string]string
 }
 
 var kubernetesModule = regexp.MustCompile(`(?m)^\tk8s\.io/api v0\.([0-9]+)\.`)
@@ -46,22 +45,16 @@ func apiReference(root string) (string, error) {
 	if minor == nil {
 		return "", errors.New("go.mod requires no k8s.io/api v0.MINOR")
 	}
-	releases, err := readSince(root)
-	if err != nil {
-		return "", err
-	}
 	page := reference{kubernetes: fmt.Sprintf("https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#", minor[1])}
 	page.WriteString("# API reference\n\n" +
 		"`make docs` generates this page from the CRDs. `kubectl explain` prints the same descriptions.\n\n" +
 		"`[]` marks a list, and a path continues inside the type before it. **Required** fields have no default.\n" +
-		"*Since* names the first release with a field or a value; the others are in all releases.\n" +
 		"[Change a running cache](changes.md) shows what a change of a field does to a running cache.\n")
 	for _, plural := range kinds {
-		crd, err := readCRD(filepath.Join(root, "config", "crd", "bases"), plural)
+		crd, err := readCRD(root, plural)
 		if err != nil {
 			return "", err
 		}
-		page.first = releases[plural]
 		page.writeKind(crd)
 	}
 	return page.String(), nil
@@ -104,11 +97,7 @@ func (page *reference) writeFields(path string, parent *apiextensionsv1.JSONSche
 		if isForeign {
 			description += fmt.Sprintf(" See [Kubernetes' reference](%s).", page.kubernetes+anchor)
 		}
-		// The fields of a new structure are not older than it.
-		if release := page.first[full]; release != page.first[path] {
-			description += " *Since " + release + ".*"
-		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, page.typeOf(full, &field), markdown.Replace(description))
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, typeOf(&field), markdown.Replace(description))
 		switch {
 		case isForeign:
 		case field.Items != nil && field.Items.Schema != nil:
@@ -119,16 +108,12 @@ func (page *reference) writeFields(path string, parent *apiextensionsv1.JSONSche
 	}
 }
 
-// typeOf returns the type of the field at a path with its limits.
-func (page *reference) typeOf(path string, field *apiextensionsv1.JSONSchemaProps) string {
+// typeOf returns the type of a field with its limits.
+func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
 	if len(field.Enum) > 0 {
 		var values []string
 		for _, value := range field.Enum {
-			text := "`" + strings.Trim(string(value.Raw), `"`) + "`"
-			if release := page.first[path+"="+string(value.Raw)]; release != page.first[path] {
-				text += " *(since " + release + ")*"
-			}
-			values = append(values, text)
+			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
 		}
 		return strings.Join(values, ", ")
 	}
@@ -139,9 +124,9 @@ func (page *reference) typeOf(path string, field *apiextensionsv1.JSONSchemaProp
 	case field.Format == "date-time":
 		name = "time"
 	case field.Type == "array" && field.Items != nil && field.Items.Schema != nil:
-		name = "list of " + page.typeOf(path+"[]", field.Items.Schema)
+		name = "list of " + typeOf(field.Items.Schema)
 	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
-		name = "map of " + page.typeOf(path, field.AdditionalProperties.Schema)
+		name = "map of " + typeOf(field.AdditionalProperties.Schema)
 	}
 	switch {
 	case field.Minimum != nil && field.Maximum != nil:
@@ -167,3 +152,16 @@ func messages(schema *apiextensionsv1.JSONSchemaProps) []string {
 var markdown = strings.NewReplacer("|", `\|`, "<", `\<`)
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// readCRD returns the CRD of a kind.
+func readCRD(root, plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	raw, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "cache.memcached-operator.io_"+plural+".yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading a CRD: %w", err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+		return nil, fmt.Errorf("reading the CRD %s: %w", plural, err)
+	}
+	return &crd, nil
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,56 +26,6 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s is out of date: run \"make docs\" (-generated +committed)\n%s", name, diff)
-		}
-	}
-}
-
-func TestReferenceNamesTheFirstReleaseOfAField(t *testing.T) {
-	root := t.TempDir() // of a project that has published 1.0.0, without two things
-	for name, content := range map[string]string{"Makefile": "VERSION ?= 1.1.0\n", "CHANGELOG.md": "\n## [1.0.0] - 2026-11-22\n", "go.mod": "\tk8s.io/api v0.36.0\n"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, folder := range []string{"catalog/releases", "config/crd/bases"} {
-		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS(filepath.Join("../..", folder))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	crd := filepath.Join(root, "catalog/releases/1.0.0/manifests/cache.memcached-operator.io_memcacheds.yaml")
-	content, err := os.ReadFile(crd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	released := strings.Replace(string(content), "\n              tls:\n", "\n              encryption:\n", 1)
-	released = regexp.MustCompile(`(?m)^ +- Available\n`).ReplaceAllString(released, "")
-	if err := os.WriteFile(crd, []byte(released), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	releases, err := readSince(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"spec.size": "", "spec.handover.mode": "", `spec.handover.mode="Strict"`: "", "spec.missing": "",
-		"spec.tls": "1.1.0", "spec.tls.secretName": "1.1.0", `spec.handover.mode="Available"`: "1.1.0",
-	} {
-		if got := releases["memcacheds"][path]; got != want {
-			t.Errorf("%s is of the release %q, want %q", path, got, want)
-		}
-	}
-	page, err := apiReference(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for pattern, want := range map[string]int{
-		"(?m)^\\| `spec\\.tls` \\|.* \\*Since 1\\.1\\.0\\.\\* \\|$": 1,
-		"(?m)^\\| `spec\\.tls\\..*Since":                            0,
-		"(?m)^\\| `spec\\.(size|memory|handover)`.*Since":           0,
-		"`Available` \\*\\(since 1\\.1\\.0\\)\\*":                   1,
-	} {
-		if got := len(regexp.MustCompile(pattern).FindAllString(page, -1)); got != want {
-			t.Errorf("%d lines match %s, want %d", got, pattern, want)
 		}
 	}
 }
