@@ -65,43 +65,29 @@ func run() error {
 		return err
 	}
 
-	image := os.Getenv("RELATED_IMAGE_AGENT")
-	if image == "" {
-		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's image, which Jobs run and which contains the agent")
-	}
-	restrictions, err := resources.ParseRestrictions(os.Getenv)
+	options, err := readOptions(os.Getenv)
 	if err != nil {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fmt.Errorf("building the scheme: %w", err)
-		}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("building the scheme: %w", err)
 	}
 	config, err := clusterConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	updates, err := parseDefaultImageUpdates(os.Getenv("DEFAULT_IMAGE_UPDATES"))
-	if err != nil {
-		return err
-	}
 	clock := &serverclock.Clock{}
 	config.Wrap(clock.Observe)
-	namespace, watched := os.Getenv("POD_NAMESPACE"), os.Getenv("WATCH_NAMESPACE")
-	objects, err := monitoring.ParseOptions(os.Getenv, namespace)
-	if err != nil {
-		return err
-	}
+	options.Clock, options.LogFormat = clock, agentLogFormat(flag.CommandLine)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options(watched),
+		Cache:                         cache.Options(options.WatchNamespace),
 		Metrics:                       metricsOptions(*metrics),
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
 		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",
-		LeaderElectionNamespace:       namespace,
+		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -110,22 +96,33 @@ func run() error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding the health checks: %w", err)
 	}
-	if err := controllers.SetupWithManager(mgr, controllers.Options{
-		Image:        image,
-		DefaultImage: cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
-		Namespace:    namespace,
-		Version:      version,
-		LogFormat:    agentLogFormat(flag.CommandLine),
-		Restrictions: restrictions,
-		Clock:        clock,
-
-		Monitoring:          objects,
-		WatchNamespace:      watched,
-		DefaultImageUpdates: updates,
-	}); err != nil {
+	if err := controllers.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// readOptions returns what the environment of the operator's container says.
+func readOptions(getenv func(string) string) (controllers.Options, error) {
+	o := controllers.Options{
+		Image:          getenv("RELATED_IMAGE_AGENT"),
+		DefaultImage:   cmp.Or(getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
+		Namespace:      getenv("POD_NAMESPACE"),
+		WatchNamespace: getenv("WATCH_NAMESPACE"),
+		Version:        version,
+	}
+	if o.Image == "" {
+		return o, errors.New("RELATED_IMAGE_AGENT is not set: set it to the operator's image, which Jobs run and which contains the agent")
+	}
+	var err error
+	if o.Restrictions, err = resources.ParseRestrictions(getenv); err != nil {
+		return o, err
+	}
+	if o.DefaultImageUpdates, err = parseDefaultImageUpdates(getenv("DEFAULT_IMAGE_UPDATES")); err != nil {
+		return o, err
+	}
+	o.Monitoring, err = monitoring.ParseOptions(getenv, o.Namespace)
+	return o, err
 }
 
 // metricsOptions returns how the metrics are served: with the certificate in METRICS_CERT_DIR, or with a self-signed one.

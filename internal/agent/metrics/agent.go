@@ -184,17 +184,7 @@ func (w *writer) agent(in *Input) {
 	if r != nil {
 		w.sample("memcached_version", label("version", r.version), 1)
 	}
-	p := &in.Process
-	w.sample("memcached_process_cpu_seconds_total", "", p.CPUSeconds)
-	w.sample("memcached_process_resident_memory_bytes", "", p.ResidentBytes)
-	w.sample("memcached_process_virtual_memory_bytes", "", p.VirtualBytes)
-	w.sample("memcached_process_virtual_memory_max_bytes", "", p.MaxVirtualBytes)
-	w.sample("memcached_process_open_fds", "", p.OpenFDs)
-	w.sample("memcached_process_max_fds", "", p.MaxFDs)
-	w.sample("memcached_process_start_time_seconds", "", p.StartTime)
-	w.sample("memcached_process_network_receive_bytes_total", "", p.ReceivedBytes)
-	w.sample("memcached_process_network_transmit_bytes_total", "", p.SentBytes)
-
+	w.process(&in.Process)
 	status, history := &in.Status, &in.History
 	w.sample("memcached_agent_build_info", label("version", status.AgentVersion)+","+label("goversion", runtime.Version()), 1)
 	for _, phase := range wire.Phases {
@@ -209,24 +199,8 @@ func (w *writer) agent(in *Input) {
 		w.sample("memcached_agent_certificate_rejected", "", boolean(c.Error != ""))
 		w.sample("memcached_agent_plain_connections", "", float64(c.PlainConnections))
 	}
-	w.sample("memcached_agent_start_timestamp_seconds", "", unix(status.Start.At))
-	if result := status.Start.Result; result != "" {
-		w.sample("memcached_agent_start_info", label("result", string(result)), 1)
-	}
-	w.sample("memcached_agent_start_items", "", float64(status.Start.Items))
-	w.sample("memcached_agent_start_items_before", "", float64(status.Start.ItemsBefore))
-	for _, result := range wire.StartResults {
-		w.sample("memcached_agent_starts_total", label("result", string(result)), float64(history.Starts[result]))
-	}
-	w.sample("memcached_agent_unavailable_seconds_total", "", history.UnavailableSeconds)
-	w.sample("memcached_agent_last_outage_seconds", "", history.LastOutage)
-	w.sample("memcached_agent_saves_total", label("result", "saved"), float64(history.Saves))
-	w.sample("memcached_agent_saves_total", label("result", "failed"), float64(history.FailedSaves))
-	w.sample("memcached_agent_save_timestamp_seconds", "", unix(history.SavedAt))
-	w.sample("memcached_agent_save_duration_seconds", "", history.SaveSeconds)
-	w.sample("memcached_agent_save_items", "", float64(history.SavedItems))
-	w.sample("memcached_agent_drains_total", "", float64(history.Drains))
-	w.sample("memcached_agent_drain_started_timestamp_seconds", "", unix(history.DrainedAt))
+	w.starts(&status.Start, history)
+	w.stops(history)
 	w.handovers(history)
 	in.Probes.write(w, "memcached_agent_probe_duration_seconds")
 	w.sample("memcached_agent_memory_working_set_bytes", "", in.WorkingSet)
@@ -242,6 +216,44 @@ func (w *writer) agent(in *Input) {
 	if in.Idle != nil {
 		in.Idle.write(w)
 	}
+}
+
+func (w *writer) process(p *Process) {
+	w.sample("memcached_process_cpu_seconds_total", "", p.CPUSeconds)
+	w.sample("memcached_process_resident_memory_bytes", "", p.ResidentBytes)
+	w.sample("memcached_process_virtual_memory_bytes", "", p.VirtualBytes)
+	w.sample("memcached_process_virtual_memory_max_bytes", "", p.MaxVirtualBytes)
+	w.sample("memcached_process_open_fds", "", p.OpenFDs)
+	w.sample("memcached_process_max_fds", "", p.MaxFDs)
+	w.sample("memcached_process_start_time_seconds", "", p.StartTime)
+	w.sample("memcached_process_network_receive_bytes_total", "", p.ReceivedBytes)
+	w.sample("memcached_process_network_transmit_bytes_total", "", p.SentBytes)
+}
+
+// starts writes what is known of the last start, and the number of all.
+func (w *writer) starts(start *wire.Start, h *History) {
+	w.sample("memcached_agent_start_timestamp_seconds", "", unix(start.At))
+	if result := start.Result; result != "" {
+		w.sample("memcached_agent_start_info", label("result", string(result)), 1)
+	}
+	w.sample("memcached_agent_start_items", "", float64(start.Items))
+	w.sample("memcached_agent_start_items_before", "", float64(start.ItemsBefore))
+	for _, result := range wire.StartResults {
+		w.sample("memcached_agent_starts_total", label("result", string(result)), float64(h.Starts[result]))
+	}
+	w.sample("memcached_agent_unavailable_seconds_total", "", h.UnavailableSeconds)
+	w.sample("memcached_agent_last_outage_seconds", "", h.LastOutage)
+}
+
+// stops writes what is known of saves and drains.
+func (w *writer) stops(h *History) {
+	w.sample("memcached_agent_saves_total", label("result", "saved"), float64(h.Saves))
+	w.sample("memcached_agent_saves_total", label("result", "failed"), float64(h.FailedSaves))
+	w.sample("memcached_agent_save_timestamp_seconds", "", unix(h.SavedAt))
+	w.sample("memcached_agent_save_duration_seconds", "", h.SaveSeconds)
+	w.sample("memcached_agent_save_items", "", float64(h.SavedItems))
+	w.sample("memcached_agent_drains_total", "", float64(h.Drains))
+	w.sample("memcached_agent_drain_started_timestamp_seconds", "", unix(h.DrainedAt))
 }
 
 func (w *writer) handovers(h *History) {
