@@ -72,6 +72,8 @@ func (o *fileOrigin) Resume() {}
 
 func (o *fileOrigin) Abandon() { panic("the target is not lost") }
 
+func (o *fileOrigin) AwaitRouted(context.Context) { panic("the target does not serve before the end") }
+
 func (o *fileOrigin) Complete(handover.Result) {}
 
 // serveHandover runs a source until the test is over, and returns its address.
