@@ -12,12 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +24,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
-	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
-	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -76,85 +71,7 @@ func (tr *transfers) create(kind, name, spec string) error {
 	return admin.Create(tr.Context(), u, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-// memcached creates one of a shard whose status lists its server.
-func (tr *transfers) memcached() {
-	tr.Helper()
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(1))}}
-	tr.must(admin.Create(tr.Context(), m))
-	m.Status.Servers = []string{"cache-0." + tr.namespace + ".svc:11211"}
-	tr.must(admin.Status().Update(tr.Context(), m))
-}
-
-// backups returns a controller of backups with the operator's permissions, without a cache.
-func (tr *transfers) backups() *backup.Reconciler {
-	tr.Helper()
-	direct, err := client.New(server.Operator, client.Options{Scheme: simtest.Scheme()})
-	tr.must(err)
-	return &backup.Reconciler{Engine: transfer.Engine{
-		Client: simtest.Indexed(direct), APIReader: direct, Progress: tr.jobs, Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
-		Options: transfer.Options{Image: "operator:1", OperatorNamespace: "memcached-operator-system"},
-	}}
-}
-
-// reconcile reconciles the backup nightly once, and returns it.
-func (tr *transfers) reconcile(r *backup.Reconciler) *v1alpha1.MemcachedBackup {
-	tr.Helper()
-	key := types.NamespacedName{Namespace: tr.namespace, Name: "nightly"}
-	_, err := r.Reconcile(tr.Context(), ctrl.Request{NamespacedName: key})
-	tr.must(err)
-	b := &v1alpha1.MemcachedBackup{}
-	tr.must(client.IgnoreNotFound(admin.Get(tr.Context(), key, b)))
-	return b
-}
-
-// until has the Jobs run until the backup nightly is as expected, for at most a few hundred reconciles.
-func (tr *transfers) until(r *backup.Reconciler, what string, holds func(*v1alpha1.MemcachedBackup) bool) *v1alpha1.MemcachedBackup {
-	tr.Helper()
-	var b *v1alpha1.MemcachedBackup
-	for range 300 {
-		if b = tr.reconcile(r); holds(b) {
-			return b
-		}
-		_, err := tr.jobs.Tick()
-		tr.must(err)
-	}
-	tr.Fatalf("%s: it is %s (%s): %s", what, b.Status.Phase, b.Status.Reason, b.Status.Message)
-	return nil
-}
-
 func isDeleted(b *v1alpha1.MemcachedBackup) bool { return b.Name == "" }
-
-// A status that the API server rejects would never be written, and the backup would run forever.
-func TestBackupFinishesWhateverItsPodReports(t *testing.T) {
-	t.Parallel()
-	succeeded := func(s snapshotwire.Snapshot) snapshotwire.Outcome {
-		return snapshotwire.Outcome{Reason: v1alpha1.ReasonSucceeded, Items: -1, Bytes: -1 << 63, Snapshot: &s}
-	}
-	for name, c := range map[string]struct {
-		outcome snapshotwire.Outcome
-		exit    int32
-		phase   v1alpha1.TransferPhase
-		reason  string
-	}{
-		"a year of five digits in UTC": {succeeded(snapshotwire.Snapshot{TakenAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -10*3600))}), 0,
-			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
-		"no time":               {succeeded(snapshotwire.Snapshot{}), 0, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
-		"numbers out of range":  {succeeded(snapshotwire.Snapshot{TakenAt: time.Now(), Shards: 1 << 40, FormatVersion: -1, Items: -1}), 0, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
-		"a reason that is none": {snapshotwire.Outcome{Reason: "not a reason!", Message: strings.Repeat("€", 900)}, snapshotwire.ExitFinal, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tr := newTransfers(t)
-			tr.jobs.Ends = map[snapshotwire.Action][]simtest.End{snapshotwire.ActionSave: {{Exit: c.exit, Outcome: &c.outcome}}}
-			tr.memcached()
-			tr.must(tr.create("MemcachedBackup", "nightly", toClaim))
-			b := tr.until(tr.backups(), "it finishes", func(b *v1alpha1.MemcachedBackup) bool { return b.Status.IsFinished() })
-			if b.Status.Phase != c.phase || b.Status.Reason != c.reason {
-				t.Errorf("it is %s (%s): %s", b.Status.Phase, b.Status.Reason, b.Status.Message)
-			}
-		})
-	}
-}
 
 func TestAPIServerRejectsInvalidBackups(t *testing.T) {
 	t.Parallel()
@@ -184,67 +101,6 @@ func TestAPIServerRejectsInvalidBackups(t *testing.T) {
 	b.Spec.MemcachedRef.Name = "other"
 	if err := admin.Update(t.Context(), b); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "runs once") {
 		t.Errorf("a changed spec: %v", err)
-	}
-}
-
-func TestQuotaThatForbidsJobsIsReported(t *testing.T) {
-	t.Parallel()
-	tr := newTransfers(t)
-	tr.memcached()
-	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	tr.must(admin.Create(t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	tr.must(admin.Status().Update(t.Context(), quota))
-	probe := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, GenerateName: "probe-"}}
-	probe.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
-	tr.eventually("the API server enforces the quota", quota, "none", func() bool {
-		return apierrors.IsForbidden(admin.Create(t.Context(), probe.DeepCopy()))
-	})
-	tr.must(tr.create("MemcachedBackup", "nightly", toClaim))
-	backups := tr.backups()
-	tr.reconcile(backups) // says Running
-	if s := tr.reconcile(backups).Status; s.Phase != v1alpha1.TransferRunning || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "exceeded quota") {
-		t.Errorf("it is %s (%s): %s", s.Phase, s.Reason, s.Message)
-	}
-}
-
-// The API server rejects the Job that would delete the snapshot, and the finalizer would stay forever.
-func TestBackupInTerminatingNamespaceIsDeleted(t *testing.T) {
-	t.Parallel()
-	tr := newTransfers(t)
-	tr.memcached()
-	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
-	backups := tr.backups()
-	b := tr.until(backups, "it is Complete", func(b *v1alpha1.MemcachedBackup) bool { return b.Status.Phase == v1alpha1.TransferComplete })
-	tr.must(admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tr.namespace}}))
-	tr.must(admin.Delete(t.Context(), b))
-	tr.until(backups, "it is deleted", isDeleted)
-	if len(tr.jobs.Snapshots) != 1 {
-		t.Errorf("the store contains %v", tr.jobs.Snapshots)
-	}
-}
-
-func TestRunningJobIsDeletedWithItsPodBeforeTheSnapshot(t *testing.T) {
-	t.Parallel()
-	tr := newTransfers(t)
-	tr.memcached()
-	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
-	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
-	backups := tr.backups()
-	b := tr.until(backups, "it copies", func(b *v1alpha1.MemcachedBackup) bool { return b.Status.Reason == v1alpha1.ReasonCopying })
-	tr.must(admin.Delete(t.Context(), b))
-	for range 3 { // the pod takes its time
-		tr.reconcile(backups)
-	}
-	var jobs batchv1.JobList
-	tr.must(admin.List(t.Context(), &jobs, client.InNamespace(tr.namespace)))
-	if len(jobs.Items) != 1 || jobs.Items[0].DeletionTimestamp == nil {
-		t.Errorf("there are the Jobs %+v", jobs.Items)
-	}
-	tr.until(backups, "it is deleted", isDeleted)
-	if tr.jobs.Created["delete"] != 1 {
-		t.Errorf("the pods are %v", tr.jobs.Created)
 	}
 }
 
