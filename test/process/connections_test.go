@@ -1,15 +1,10 @@
 package process
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -49,35 +44,5 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	}
 	if len(open) > bound+others {
 		t.Errorf("the agent has %d open files", len(open))
-	}
-}
-
-// memcached counts its own files among the connections: with 64 threads it does not start with 256 of them.
-func TestClientsCanUseAllConnections(t *testing.T) {
-	t.Parallel()
-	const connections = 256
-	for _, version := range pods.Tested {
-		for _, threads := range []string{"1", "64"} {
-			t.Run(version+" with "+threads+" threads", func(t *testing.T) {
-				t.Parallel()
-				s := pods.NewShard(t)
-				s.Memcached = pods.MemcachedPath(version)
-				s.Annotate(agentwire.ArgumentsFile, s.Arguments("-c", strconv.Itoa(connections), "-t", threads))
-				s.Run()
-				for i := range connections {
-					conn, err := net.Dial("tcp", s.Address())
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer conn.Close()
-					_ = conn.SetDeadline(time.Now().Add(pods.Patience))
-					_, _ = io.WriteString(conn, "version\r\n")
-					if answer, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "VERSION ") {
-						t.Fatalf("connection %d: %q, %v", i+1, answer, err)
-					}
-				}
-				wantProbes(s)
-			})
-		}
 	}
 }

@@ -75,11 +75,6 @@ func freeze(s *pods.Shard, memcached int) {
 	}
 }
 
-func script(t testing.TB, path, text string) {
-	t.Helper()
-	writeExecutable(t, path, "#!/bin/sh\n"+text+"\n")
-}
-
 // writeExecutable writes an executable file. A child process writes it: what other tests fork would inherit this process's open
 // file until its exec, and the kernel executes no file that is open for writing.
 func writeExecutable(t testing.TB, path, text string) {

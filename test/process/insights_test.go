@@ -81,19 +81,6 @@ func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 	}
 }
 
-func TestHotKeysOfAMemcachedThatForbidsThem(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-W"))
-	s.Run()
-	if out, err := askAgent(s, "hotkeys"); err == nil || !strings.Contains(out, "watch commands not allowed") {
-		t.Errorf("%q, %v", out, err)
-	}
-	if out, err := askAgent(s, "hotkeys", "-for", "1h"); err == nil || !strings.Contains(out, "at most 30s") {
-		t.Errorf("%q, %v", out, err)
-	}
-}
-
 // The list of clients is there when they leave no connection for another one.
 func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 	t.Parallel()

@@ -64,10 +64,6 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 	}
 	for name, arguments := range map[string]func(*pods.Shard) string{
 		"without arguments": func(*pods.Shard) string { return "" },
-		"more than once": func(s *pods.Shard) string {
-			preflight(s, s.Arguments())
-			return s.Arguments()
-		},
 		"after a failure": func(s *pods.Shard) string {
 			preflight(s, s.Arguments("-t", "0"))
 			return s.Arguments()
@@ -116,15 +112,6 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 
 func TestPreflightRejectsAnImage(t *testing.T) {
 	t.Parallel()
-	// program replaces the shard's memcached by a script.
-	program := func(text string) func(*pods.Shard) string {
-		return func(s *pods.Shard) string {
-			s.Memcached = filepath.Join(s.Dir, "program")
-			script(s.T, s.Memcached, text)
-			return s.Arguments()
-		}
-	}
-	const printsVersion = `test "$1" != -V || exec echo memcached 1.6.45` + "\n"
 	words := func(words ...string) func(*pods.Shard) string {
 		return func(s *pods.Shard) string { return s.Arguments(words...) }
 	}
@@ -138,29 +125,17 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			contain(s, "export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
 			return s.Arguments()
 		}, "no memcached in this image: looked in /opt/tools, "},
-		"with another program": {program("echo Redis server v=7.2.4"),
-			`is not memcached: -V printed "Redis server v=7.2.4"`},
-		"with a program that lacks a library": {program("echo no such library >&2; exit 127"),
-			`is not memcached: -V printed "no such library": exit status 127`},
 		"with a program of another architecture": {func(s *pods.Shard) string {
 			s.Memcached = filepath.Join(s.Dir, "program")
 			writeExecutable(s.T, s.Memcached, "\x7fELF\x02\x01\x01")
 			return s.Arguments()
 		}, "is not memcached"},
-		"with a memcached that crashes": {program(printsVersion + "kill -SEGV $$"),
-			`memcached 1.6.45 does not start with its arguments: memcached was terminated by signal "segmentation fault"`},
-		"with a memcached that exits": {program(printsVersion + "echo not today >&2"),
-			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 0: not today"},
 		"with a number out of bounds": {words("-t", "0"),
 			"memcached " + pods.Newest + " does not start with its arguments: memcached exited unexpectedly with code"},
-		"with an unknown option":  {words("-q"), "does not start with its arguments"},
 		"with an unknown address": {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1"},
 		"with an address that is in use": {func(s *pods.Shard) string {
 			return s.Arguments("-l", pods.StartRaw(s.T, pods.Newest, pods.SharedDir(s.T)).Address())
 		}, "ddress already in use"},
-		"with the agent's own option":      {words("-e", "/tmp/x"), "option -e is not allowed"},
-		"with a daemon":                    {words("-vd"), "option -d is not allowed"},
-		"with arguments that are not JSON": {func(*pods.Shard) string { return "-m 64" }, "the arguments are not a JSON array of strings"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

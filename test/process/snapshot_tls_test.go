@@ -24,30 +24,6 @@ func tlsOptions(t *testing.T, f pods.TLSFiles) copy.Options {
 	return o
 }
 
-func TestSnapshotIsCopiedOverTLS(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			f := pods.NewTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{pods.TLSHost}})
-			source, from := pods.StartTLSCache(t, version, f, "-m", "256", "-I", "8m")
-			target, to := pods.StartTLSCache(t, version, f, "-m", "256", "-I", "8m")
-			items := someItems(7, 3000)
-			items["large"] = entry{strings.Repeat("x", 5<<20), 3, -1}
-			putItems(source, items)
-			bucket := memblob.OpenBucket(nil)
-			if _, err := copy.Save(t.Context(), bucket, pods.WithTLS(pods.SaveTask(source), from), tlsOptions(t, f)); err != nil {
-				t.Fatal(err)
-			}
-			outcome, err := copy.Load(t.Context(), bucket, pods.WithTLS(pods.LoadTask(target), to), tlsOptions(t, f))
-			if err != nil || outcome.Restored != int64(len(items)) {
-				t.Fatalf("%+v, %v", outcome, err)
-			}
-			wantSameItems(t, target, source, names(items))
-		})
-	}
-}
-
 // memcached can wait for more data after pipelined sets, until the connection counts as lost. Several sets of 300 bytes are
 // written at a time, those of 5,000 bytes one by one.
 func TestRestoreOverTLSDoesNotStall(t *testing.T) {

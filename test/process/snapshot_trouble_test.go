@@ -1,75 +1,13 @@
 package process
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"gocloud.dev/blob/memblob"
 
-	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
-	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
-
-// midway runs a save or a load and does something once a share of it is done.
-func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.Outcome, error), then func()) (snapshotwire.Outcome, error) {
-	t.Helper()
-	options := testOptions(t)
-	type end struct {
-		outcome snapshotwire.Outcome
-		err     error
-	}
-	stopped := make(chan end, 1)
-	go func() {
-		outcome, err := run(t.Context(), options)
-		stopped <- end{outcome, err}
-	}()
-	progressed := false
-	pods.Eventually(func() bool {
-		p := options.Progress.Report("")
-		progressed = p.Items > p.TotalItems/4 && p.TotalItems > 0
-		return progressed || len(stopped) > 0
-	})
-	if !progressed {
-		t.Fatalf("no progress: %+v", options.Progress.Report(""))
-	}
-	then()
-	e := <-stopped
-	return e.outcome, e.err
-}
-
-// A shard that is restarted in place, as an upgrade does, is waited for.
-func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			source, target := pods.StartWarmCache(t, version), pods.StartWarmCache(t, version)
-			restart := func(c *pods.Cache) { c.StopWarm(); c.Start() }
-			items := someItems(2, 20_000)
-			putItems(source, items)
-			bucket := memblob.OpenBucket(nil)
-			task := pods.SaveTask(source)
-			task.ItemsPerSecond = 10_000
-			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
-				return copy.Save(ctx, bucket, task, options)
-			}, func() { restart(source) })
-			if err != nil || outcome.Items != int64(len(items)) {
-				t.Fatalf("saved %+v of %d items, %v", outcome, len(items), err)
-			}
-			task = pods.LoadTask(target)
-			task.ItemsPerSecond = 10_000
-			outcome, err = midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
-				return copy.Load(ctx, bucket, task, options)
-			}, func() { restart(target) })
-			if err != nil || outcome.Restored != int64(len(items)) {
-				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
-			}
-			wantSameItems(t, target, source, names(items))
-		})
-	}
-}
 
 // An invalidated item is not saved, and its next reader is requested to renew it as if
 // no client had read it.

@@ -135,12 +135,6 @@ func TestSetOfHugeSizeWithoutALoginDoesNotKillMemcached(t *testing.T) {
 	}
 }
 
-func TestPreflightAcceptsAuthenticationWithoutASecret(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	wantPreflight(s, s.Arguments(append(pods.WordsLogin, pods.WordsClients...)...), pods.Newest)
-}
-
 // All that the agent does, with both: TLS with client certificates, and a login.
 func TestPodsWithTLSAndLoginHandOverAndAreCopied(t *testing.T) {
 	t.Parallel()

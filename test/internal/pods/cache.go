@@ -6,10 +6,8 @@ import (
 	"io"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,12 +33,6 @@ func StartCache(t testing.TB, version string, args ...string) *Cache {
 	c.Start()
 	t.Cleanup(c.Kill)
 	return c
-}
-
-// StartWarmCache is startCache of one that keeps its items over stopWarm.
-func StartWarmCache(t *testing.T, version string, args ...string) *Cache {
-	t.Helper()
-	return StartCache(t, version, append(args, "-e", filepath.Join(SharedDir(t), "memory"))...)
 }
 
 // Address returns where clients reach memcached.
@@ -69,26 +61,6 @@ func (c *Cache) Start() {
 func (c *Cache) Kill() {
 	_ = c.command.Process.Kill()
 	<-c.exited
-}
-
-// StopWarm stops memcached so that the next start has its items.
-func (c *Cache) StopWarm() {
-	c.T.Helper()
-	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
-		c.T.Fatal(err)
-	}
-	if !Eventually(func() bool {
-		_ = c.poke() // it looks at signals once a second, or when a client comes
-		select {
-		case <-c.exited:
-			return true
-		default:
-			return false
-		}
-	}) {
-		c.T.Fatal("memcached does not stop")
-	}
-	NextSecond(time.Now().Unix())
 }
 
 func (c *Cache) poke() error {

@@ -301,7 +301,7 @@ func (s *Shard) HasExited() bool {
 // FetchStatus returns the status, which has memcached's statistics: a busy machine can be too slow for the time that the
 // agent gives memcached for them.
 func (s *Shard) FetchStatus() (agentwire.Status, error) {
-	status, err := s.AnyStatus()
+	status, err := podhttp.Get[agentwire.Status](s.T.Context(), s.AgentAddress(), agentwire.StatusPath)
 	switch status.Phase {
 	case agentwire.PhaseServing, agentwire.PhaseDraining, agentwire.PhaseFollowing:
 		if err == nil && status.MaxBytes == 0 {
@@ -309,11 +309,6 @@ func (s *Shard) FetchStatus() (agentwire.Status, error) {
 		}
 	}
 	return status, err
-}
-
-// AnyStatus returns the status, without statistics if memcached does not answer.
-func (s *Shard) AnyStatus() (agentwire.Status, error) {
-	return podhttp.Get[agentwire.Status](s.T.Context(), s.AgentAddress(), agentwire.StatusPath)
 }
 
 // Status waits for the status.
