@@ -54,7 +54,7 @@ func TestHandedOverItemsAreThoseThatTheSourceSaved(t *testing.T) {
 						}
 					})
 				}
-				o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Meta: source.Meta()}
+				o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Dir: source.Dir}
 				o.OnStop = func() {
 					// Clients whose requests are lost at the stop are not what this tests.
 					quiet()
@@ -128,7 +128,7 @@ func TestSmallerTargetKeepsTheHottestItems(t *testing.T) {
 		fmt.Fprintf(&text, "ms key-%d 1000 q\r\n%s\r\n", i, value)
 	}
 	source.Ask(text.String()+"mn\r\n", "MN\r\n")
-	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Meta: source.Meta(), OnStop: func() { source.Stop(syscall.SIGUSR1) }}
+	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Dir: source.Dir, OnStop: func() { source.Stop(syscall.SIGUSR1) }}
 	pods.NextSecond(time.Now().Unix() + 1)
 	text.Reset()
 	for i := range hot {
@@ -160,7 +160,7 @@ func TestItemsThatTheTargetRejectsAreCounted(t *testing.T) {
 	source.Ask("ms grows 2\r\nab\r\n", "\r\n")
 	large := fmt.Sprintf("ms %%s %d\r\n%s\r\n", 2<<20, strings.Repeat("x", 2<<20))
 	source.Ask(fmt.Sprintf(large, "large"), "\r\n")
-	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Meta: source.Meta()}
+	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Dir: source.Dir}
 	o.OnStop = func() {
 		source.Ask(fmt.Sprintf(large, "grows"), "\r\n")
 		source.Stop(syscall.SIGUSR1)
@@ -181,7 +181,7 @@ func TestTargetWithItemsReceivesNone(t *testing.T) {
 	t.Parallel()
 	source, target := pods.StartRaw(t, pods.Newest, pods.SharedDir(t)), pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
 	target.Ask("ms own 1\r\nx\r\n", "HD\r\n")
-	o := &fileOrigin{File: source.MemoryFile(nil), Address: source.Address(), Meta: source.Meta(), OnStop: func() { t.Error("the source stops") }}
+	o := &fileOrigin{File: source.MemoryFile(nil), Address: source.Address(), Dir: source.Dir, OnStop: func() { t.Error("the source stops") }}
 	_, err := receiveFrom(t, serveHandover(t, o, 0, slog.New(slog.DiscardHandler)), target, nil)
 	if err == nil || errors.Is(err, handover.ErrImpossible) || target.Count() != 1 {
 		t.Errorf("%v, %d items", err, target.Count())

@@ -5,10 +5,10 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -20,7 +20,7 @@ var handoverKey = bytes.Repeat([]byte("k"), 32)
 type fileOrigin struct {
 	File    *memfile.File
 	Address string
-	Meta    string
+	Dir     string // of File
 	OnStop  func()
 	stopped bool
 	// Before is called before each scan.
@@ -50,11 +50,7 @@ func (o *fileOrigin) clock(ctx context.Context) (memfile.Clock, error) {
 	if !o.stopped {
 		return memfile.ClockOfRunning(ctx, protocol.At(o.Address))
 	}
-	text, err := os.ReadFile(o.Meta)
-	if err != nil {
-		return memfile.Clock{}, err
-	}
-	return memfile.ClockOfMeta(string(text), time.Now())
+	return datadir.SavedClock(o.Dir)
 }
 
 func (o *fileOrigin) Reserve(bytes int64) (func(), bool) {

@@ -272,5 +272,6 @@ func SavedClock(dataDir string) (memfile.Clock, error) {
 	if err != nil {
 		return memfile.Clock{}, err
 	}
-	return memfile.ClockOfMeta(string(text), time.Now())
+	file, err := parseMetaFile(string(text))
+	return file.clockAt(time.Now()), err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -21,6 +22,8 @@ type MetaFile struct {
 	Geometry slab.Geometry
 	// Stopped is the Unix second in which memcached stopped, Clock what its clock showed then.
 	Stopped, Clock int64
+	// started, oldestLive and oldestCAS are of memfile.Clock.
+	started, oldestLive, oldestCAS int64
 	// hashPower is the size of the hash table, as a power of two.
 	hashPower int64
 	// hasOldestCAS is whether the file has the line that versions below 1.6.25 require.
@@ -57,10 +60,14 @@ func parseMetaFile(text string) (MetaFile, error) {
 			return MetaFile{}, fmt.Errorf("memory.meta lacks the line %s", name)
 		}
 	}
+	if _, f.hasOldestCAS = values["oldest_cas"]; !f.hasOldestCAS {
+		values["oldest_cas"] = "0"
+	}
 	for name, to := range map[string]*int64{
 		"maxbytes": &f.Geometry.MaxBytes, "chunk_size": &f.Geometry.ChunkSize,
 		"item_size_max": &f.Geometry.ItemSizeMax, "slab_chunk_size_max": &f.Geometry.SlabChunkMax,
 		"slab_page_size": &f.Geometry.SlabPage, "stop_time": &f.Stopped, "current_time": &f.Clock, "hashpower": &f.hashPower,
+		"process_started": &f.started, "oldest_live": &f.oldestLive, "oldest_cas": &f.oldestCAS,
 	} {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil {
@@ -71,8 +78,19 @@ func parseMetaFile(text string) (MetaFile, error) {
 	f.Geometry.SlabConfig = values["slab_config"]
 	f.Geometry.CAS = values["use_cas"] == "true"
 	f.Geometry.SlabReassign = values["slab_reassign"] == "true"
-	_, f.hasOldestCAS = values["oldest_cas"]
 	return f, nil
+}
+
+// clockAt returns memcached's clock now. While memcached is stopped its clock advances with the wall clock, as for memcached
+// when it starts again. The clock that it saved is late by the time for which it got no processor time before the save:
+// Best corrects that with a reading of when it ran.
+func (f MetaFile) clockAt(now time.Time) memfile.Clock {
+	return memfile.Clock{
+		Clock:      protocol.Clock{Zero: time.Unix(f.Stopped-f.Clock, 0), Started: f.started},
+		Now:        uint32(f.Clock + max(now.Unix()-f.Stopped, 0)),
+		OldestLive: uint32(f.oldestLive),
+		OldestCAS:  uint64(f.oldestCAS),
+	}
 }
 
 // adjust returns the text that memcached accepts, with that many items, when it

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -52,6 +53,7 @@ func TestParseMetaFileRejectsFilesThatMakeMemcachedAbort(t *testing.T) {
 		"an invalid size":            strings.Replace(complete, "Kmaxbytes 6", "Kmaxbytes x6", 1),
 		"an overflowing size":        strings.Replace(complete, "Kmaxbytes 6", "Kmaxbytes 66666666666666666666", 1),
 		"an invalid stop time":       strings.Replace(complete, "Kstop_time 1", "Kstop_time x1", 1),
+		"an invalid oldest CAS":      complete + "Koldest_cas x\n",
 		"another program's settings": "Tmain\nKname value\n",
 	} {
 		if _, err := parseMetaFile(text); err == nil {
@@ -171,6 +173,31 @@ func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
 				t.Errorf("the stop is %d s earlier, %v; want %d", file.Stopped-got.Stopped, err, c.want)
 			}
 		})
+	}
+}
+
+func TestClockAdvancesWhileMemcachedIsStopped(t *testing.T) {
+	zero := protocol.Clock{Zero: time.Unix(1000, 0), Started: 1000}
+	file := MetaFile{Clock: 164, started: 1000, Stopped: 1164, oldestLive: 90}
+	flushed, late := file, file
+	flushed.oldestCAS = 7 // before 1.6.25
+	late.Clock = 158      // it stood still for 6 seconds before it stopped
+	for name, c := range map[string]struct {
+		file MetaFile
+		now  int64
+		want memfile.Clock
+	}{
+		"at once":                  {file, 1164, memfile.Clock{Clock: zero, Now: 164, OldestLive: 90}},
+		"later":                    {file, 1174, memfile.Clock{Clock: zero, Now: 174, OldestLive: 90}},
+		"the wall clock was reset": {file, 11, memfile.Clock{Clock: zero, Now: 164, OldestLive: 90}},
+		"before 1.6.25":            {flushed, 1164, memfile.Clock{Clock: zero, Now: 164, OldestLive: 90, OldestCAS: 7}},
+	} {
+		if got := c.file.clockAt(time.Unix(c.now, 0)); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if late.clockAt(time.Unix(1164, 0)).Best(zero) != zero {
+		t.Error("a better reading of the clock is not used")
 	}
 }
 

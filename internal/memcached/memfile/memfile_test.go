@@ -38,15 +38,8 @@ func memory(t testing.TB) ([]byte, Clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, err := os.ReadFile(filepath.Join("testdata", "memory.meta"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock, err := ClockOfMeta(string(meta), time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data, clock
+	const started = 1_795_366_624
+	return data, Clock{Clock: protocol.Clock{Zero: time.Unix(started, 0), Started: started}, Now: 64}
 }
 
 func layout(t testing.TB, arguments ...string) Layout {
@@ -255,37 +248,6 @@ func TestExpiredAndFlushedItems(t *testing.T) {
 	} {
 		if got := c.clock.isExpiredOrFlushed(&c.item); got != c.want {
 			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestClockOfMeta(t *testing.T) {
-	zero := protocol.Clock{Zero: time.Unix(1000, 0), Started: 1000}
-	const meta = "Tmain\nKcurrent_time 164\nKprocess_started 1000\nKstop_time 1164\nKoldest_live 90\n"
-	for name, c := range map[string]struct {
-		meta string
-		now  int64
-		want Clock
-	}{
-		"at once":                  {meta, 1164, Clock{Clock: zero, Now: 164, OldestLive: 90}},
-		"later":                    {meta, 1174, Clock{Clock: zero, Now: 174, OldestLive: 90}},
-		"the wall clock was reset": {meta, 11, Clock{Clock: zero, Now: 164, OldestLive: 90}},
-		"before 1.6.25":            {meta + "Koldest_cas 7\n", 1164, Clock{Clock: zero, Now: 164, OldestLive: 90, OldestCAS: 7}},
-	} {
-		if got, err := ClockOfMeta(c.meta, time.Unix(c.now, 0)); err != nil || got != c.want {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
-	}
-	// It stood still for 6 seconds before it stopped.
-	if late, err := ClockOfMeta(strings.Replace(meta, "Kcurrent_time 164", "Kcurrent_time 158", 1), time.Unix(1164, 0)); err != nil || late.Best(zero) != zero {
-		t.Errorf("%+v, %v", late, err)
-	}
-	for _, line := range []string{"Kcurrent_time", "Kprocess_started", "Kstop_time", "Koldest_live"} {
-		if _, err := ClockOfMeta(strings.ReplaceAll(meta, line, "Kother"), time.Unix(0, 0)); err == nil {
-			t.Errorf("%s is missing", line)
-		}
-		if _, err := ClockOfMeta(strings.ReplaceAll(meta, line, line+" x"), time.Unix(0, 0)); err == nil {
-			t.Errorf("%s is no number", line)
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -52,11 +52,7 @@ func (r *Raw) MemoryFile(arguments []string) *memfile.File {
 // ClockOfMeta returns memcached's clock as it was saved.
 func ClockOfMeta(t *testing.T, server *Raw) memfile.Clock {
 	t.Helper()
-	text, err := os.ReadFile(server.Meta())
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock, err := memfile.ClockOfMeta(string(text), time.Now())
+	clock, err := datadir.SavedClock(server.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
