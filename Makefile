@@ -269,8 +269,6 @@ bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in co
 	@$(MAKE) --no-print-directory validate
 validate:
 	$(HACK) ./bundle validate
-catalog-add: # Copy bundle/ to catalog/releases.
-	$(HACK) ./catalog add
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
 scorecard: ready scorecard-image operator

@@ -62,6 +62,11 @@ name() {
 		-e "s|^(\[Unreleased\]: (.*)/compare/v)(.*)\.\.\.HEAD\$|\1$version...HEAD\n[$version]: \2/compare/v\3...v$version|" CHANGELOG.md
 }
 
+add_release() {
+	cp -R bundle "catalog/releases/$version"
+	(cd catalog/releases && find "$version" -type f | LC_ALL=C sort | xargs sha256sum >>checksums)
+}
+
 no_other_change() {
 	local status
 	status="$(git status --porcelain --untracked-files=all -- . $(printf ' :(exclude)%s' $changed))"
@@ -106,7 +111,7 @@ step() {
 }
 step 'setting the version' name
 step 'generating the bundle' make bundle
-step 'copying it to catalog/releases' make catalog-add
+step 'copying it to catalog/releases' add_release
 step 'rendering the catalog' make catalog
 step 'checking that no other file changed' no_other_change
 step 'testing the bundle and the catalog' go -C hack test -count=1 ./bundle ./catalog

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/operator-framework/api/pkg/manifests"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/crdify/pkg/config"
 	"sigs.k8s.io/crdify/pkg/runner"
@@ -58,12 +57,8 @@ func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefin
 // crdsOf returns the CRDs of a bundle by name, as on a cluster that stores objects in each of their versions.
 func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	bundle, err := manifests.GetBundleFromDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, crd := range bundle.V1CRDs {
+	for _, crd := range bundle(t, dir).V1CRDs {
 		for _, v := range crd.Spec.Versions {
 			crd.Status.StoredVersions = append(crd.Status.StoredVersions, v.Name)
 		}

@@ -1,12 +1,9 @@
 // Command catalog renders file-based catalogs and validates them as opm does:
 //
 //	go -C hack run ./catalog render BUNDLEIMAGE
-//	go -C hack run ./catalog add
 //	go -C hack run ./catalog preview --out DIR IMAGE=BUNDLEDIR...
 //
-// Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Add copies
-// bundle/ to catalog/releases/VERSION and records its checksum, so that a release never changes; "make release" runs
-// it. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
+// Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
 // paths are relative to hack. Nothing is pulled.
 package main
 
@@ -48,8 +45,6 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return write(filepath.Join(*root, configsDir), content)
-	case len(args) == 1 && args[0] == "add":
-		return add(*root)
 	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
 		content, err := preview(ctx, args[3:])
 		if err != nil {
@@ -57,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return write(args[2], content)
 	}
-	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
+	return errors.New("usage: catalog render BUNDLEIMAGE, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
 }
 
 // preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/operator-framework/api/pkg/manifests"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/yaml"
@@ -15,10 +14,7 @@ import (
 // needed returns the rights that the installer of the bundle needs: to create its objects, and those it grants.
 func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 	t.Helper()
-	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := bundle(t, filepath.Join(root, "bundle"))
 	rules := func(group, resource string, names ...string) []rbacv1.PolicyRule {
 		kept := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "update", "patch", "delete"}, ResourceNames: names}
 		return []rbacv1.PolicyRule{kept, {APIGroups: kept.APIGroups, Resources: kept.Resources, Verbs: []string{"create", "list", "watch"}}}
