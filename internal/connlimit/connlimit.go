@@ -1,11 +1,31 @@
-// Package connlimit bounds the connections of a server, and lets no client keep others out.
+// Package connlimit accepts and bounds the connections of a server, and lets no client keep others out.
 package connlimit
 
 import (
+	"errors"
 	"net"
 	"slices"
 	"sync"
+	"time"
 )
+
+// acceptRetry is the pause after a connection could not be accepted, such as with too many open files.
+const acceptRetry = 100 * time.Millisecond
+
+// Serve passes each connection to handle, until the listener is closed. The next connection waits until handle returns.
+func Serve(listener net.Listener, handle func(net.Conn)) {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			handle(conn)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(acceptRetry)
+		}
+	}
+}
 
 // Listener accepts all connections. When more than Limit of them are open, it closes the oldest one of the address
 // that has the most. So a client at another address, such as a probe of the kubelet, is served during a flood.

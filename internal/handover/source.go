@@ -17,12 +17,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
-const (
-	// maxConnections is how many connections are open at a time whose peer has not shown the key.
-	maxConnections = 16
-	// acceptRetry is the pause after a connection could not be accepted, such as with too many open files.
-	acceptRetry = 100 * time.Millisecond
-)
+// maxConnections is how many connections are open at a time whose peer has not shown the key.
+const maxConnections = 16
 
 // Serve hands over the items of the pod to the first target that has the same key, until
 // the context is done or Complete was called. It closes the listener. Offer is called once for each
@@ -39,28 +35,13 @@ func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 	s := &source{offer: offer, log: log, completed: cancel}
 	defer s.sessions.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	limited := &connlimit.Listener{Listener: listener, Limit: maxConnections}
-	for accepts := true; ; {
-		conn, err := limited.Accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				_ = conn.Close()
-			}
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("accepting connections: %w", err)
-		case err != nil:
-			if accepts {
-				log.Warn("Could not accept a connection to the handover port", "error", err)
-			}
-			accepts = false
-			_ = sleep(ctx, acceptRetry)
-			continue
-		}
-		accepts = true
+	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, func(conn net.Conn) {
 		s.sessions.Go(func() { s.handle(ctx, conn, identity) })
+	})
+	if ctx.Err() == nil {
+		return fmt.Errorf("accepting connections: %w", net.ErrClosed)
 	}
+	return nil
 }
 
 // source is the state of all connections to a source.

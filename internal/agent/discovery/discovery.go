@@ -60,25 +60,12 @@ func (e Endpoint) Serve(address string, log *slog.Logger) {
 		log.Error("This pod doesn't serve the discovery endpoint", "error", err)
 		return
 	}
-	bounded := &connlimit.Listener{Listener: listener, Limit: maxConnections}
-	for {
-		conn, err := bounded.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			time.Sleep(100 * time.Millisecond) // such as too many open files
-			continue
-		}
-		go func() {
-			defer conn.Close()
-			e.answerAll(conn)
-		}()
-	}
+	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, func(conn net.Conn) { go e.answerAll(conn) })
 }
 
 // answerAll answers the requests of one client until it leaves.
 func (e Endpoint) answerAll(conn net.Conn) {
+	defer conn.Close()
 	reader := bufio.NewReaderSize(conn, maxRequest)
 	for {
 		if err := conn.SetDeadline(time.Now().Add(idleTimeout)); err != nil {

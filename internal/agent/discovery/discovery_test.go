@@ -65,10 +65,7 @@ func TestDiscoveryKeepsAConnection(t *testing.T) {
 			{"version\r\nvers", "VERSION 1.6.45\r\n"}, // it ends after idleTimeout
 		} {
 			client, server := net.Pipe()
-			go func() {
-				e.answerAll(server)
-				_ = server.Close()
-			}()
+			go e.answerAll(server)
 			go func() { _, _ = io.WriteString(client, c.requests) }()
 			got, err := io.ReadAll(client)
 			if string(got) != c.want || err != nil {

@@ -3,7 +3,6 @@
 package forwarder
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 )
 
 const (
@@ -68,22 +68,13 @@ func (f *Forwarder) Close() {
 }
 
 func (f *Forwarder) serve() {
-	for {
+	connlimit.Serve(f.listener, func(conn net.Conn) {
 		f.slots <- struct{}{}
-		conn, err := f.listener.Accept()
-		switch {
-		case err == nil:
-			go func() {
-				defer func() { <-f.slots }()
-				f.forward(conn)
-			}()
-			continue
-		case errors.Is(err, net.ErrClosed):
-			return
-		}
-		<-f.slots
-		time.Sleep(100 * time.Millisecond) // such as too many open files
-	}
+		go func() {
+			defer func() { <-f.slots }()
+			f.forward(conn)
+		}()
+	})
 }
 
 // forward copies in both directions until memcached or the client closes its connection.
