@@ -130,24 +130,11 @@ func (i *instance) transfer(ctx context.Context, o client.Object) error {
 	})
 	status := cluster.RunStatus(o)
 	i.logf("%s is %q: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
-	if err == nil {
-		return nil
-	}
-	if status.ObservedGeneration == 0 && status.Phase == "" && ctx.Err() == nil {
+	if err != nil && status.ObservedGeneration == 0 && status.Phase == "" && ctx.Err() == nil {
 		return fmt.Errorf("%s has no status after %s: %w", o.GetName(), stepTimeout, errNoOperator)
 	}
-	return &transferError{reason: status.Reason, err: err}
+	return err
 }
-
-// transferError is the error of a backup or a restore that is not complete.
-type transferError struct {
-	reason string
-	err    error
-}
-
-func (e *transferError) Error() string { return e.err.Error() }
-
-func (e *transferError) Unwrap() error { return e.err }
 
 // checkSnapshot returns an error unless a snapshot contains all items of so many shards.
 func checkSnapshot(snapshot *v1alpha1.SnapshotStatus, shards int32) error {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,62 +55,6 @@ func TestBackupTestRequiresADefaultStorageClass(t *testing.T) {
 	}
 }
 
-func TestSnapshotMustContainEveryItem(t *testing.T) {
-	complete := v1alpha1.SnapshotStatus{Path: "tests/a/b", Shards: 2, Items: 2 * itemsPerShard, StoredBytes: 1, TakenAt: metav1.Now()}
-	if err := checkSnapshot(&complete, 2); err != nil {
-		t.Error(err)
-	}
-	for name, spoil := range map[string]func(*v1alpha1.SnapshotStatus){
-		"an item is missing": func(s *v1alpha1.SnapshotStatus) { s.Items-- },
-		"a shard is missing": func(s *v1alpha1.SnapshotStatus) { s.Shards-- },
-		"no path":            func(s *v1alpha1.SnapshotStatus) { s.Path = "" },
-		"nothing is stored":  func(s *v1alpha1.SnapshotStatus) { s.StoredBytes = 0 },
-		"no time":            func(s *v1alpha1.SnapshotStatus) { s.TakenAt = metav1.Time{} },
-	} {
-		s := complete
-		spoil(&s)
-		if checkSnapshot(&s, 2) == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if checkSnapshot(nil, 2) == nil {
-		t.Error("no snapshot: no error")
-	}
-}
-
-func TestRestoreMustWriteEveryItem(t *testing.T) {
-	if err := checkRestore(&v1alpha1.MemcachedRestoreStatus{Restored: 10}, 10); err != nil {
-		t.Error(err)
-	}
-	for _, status := range []v1alpha1.MemcachedRestoreStatus{{Restored: 9}, {Restored: 10, Expired: 1}, {Restored: 10, Kept: 1}, {Restored: 10, Rejected: 1}} {
-		if checkRestore(&status, 10) == nil {
-			t.Errorf("%+v: no error", status)
-		}
-	}
-}
-
-func TestErrorOfAFailedBackupHasItsReason(t *testing.T) {
-	// The operator finds that the volume is full.
-	e := fakeEnvironment(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-		if err := c.Get(ctx, key, o); err != nil {
-			return err
-		}
-		if b, ok := o.(*v1alpha1.MemcachedBackup); ok {
-			b.Status.TransferStatus = v1alpha1.TransferStatus{Phase: v1alpha1.TransferFailed, Reason: v1alpha1.ReasonStoreFull, Message: "no space left"}
-		}
-		return nil
-	}})
-	i := &instance{environment: e, key: client.ObjectKey{Namespace: "tests", Name: "cache"}, last: &v1alpha1.Memcached{}}
-	_, err := i.backup(t.Context(), "claim")
-	var failed *transferError
-	if !errors.As(err, &failed) || failed.reason != v1alpha1.ReasonStoreFull || !strings.Contains(err.Error(), "is Failed: StoreFull: no space left") {
-		t.Errorf("error %v", err)
-	}
-	if !strings.Contains(e.log.String(), "StoreFull: no space left") {
-		t.Errorf("log %q", &e.log)
-	}
-}
-
 func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	e := fakeEnvironment(t, interceptor.Funcs{})
 	failure := errors.New("failed")
@@ -139,11 +81,5 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	}
 	if len(claims.Items) != 0 || len(backups.Items) != 0 {
 		t.Errorf("%d claims and %d backups are left", len(claims.Items), len(backups.Items))
-	}
-}
-
-func TestSuggestedDocumentExists(t *testing.T) {
-	if _, err := os.Stat(root + "/docs/troubleshooting.md"); err != nil {
-		t.Error(err)
 	}
 }

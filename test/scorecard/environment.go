@@ -153,10 +153,6 @@ func (e *environment) suggestions(err error) []string {
 			all = append(all, s.text)
 		}
 	}
-	var failed *transferError
-	if errors.As(err, &failed) && failed.reason != "" {
-		all = append(all, fmt.Sprintf("docs/troubleshooting.md says what to do about %s.", failed.reason))
-	}
 	for _, i := range e.instances {
 		if c := meta.FindStatusCondition(i.last.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
 			all = append(all, fmt.Sprintf("docs/troubleshooting.md says what to do about %s.", c.Reason))

@@ -18,12 +18,8 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 const root = "../.."
@@ -76,16 +72,6 @@ func TestOutputIsOneResultWhateverIsWrong(t *testing.T) {
 		if r.Name != c.args || r.State != v1alpha3.ErrorState || len(r.Errors) != 1 || !strings.Contains(r.Errors[0], c.want) {
 			t.Errorf("%s: result %+v, want error %q", name, r, c.want)
 		}
-	}
-}
-
-func TestPanicIsAnError(t *testing.T) {
-	r := func() (result v1alpha3.TestResult) {
-		defer recoverPanic(&result)
-		panic("index out of range")
-	}()
-	if r.State != v1alpha3.ErrorState || len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "index out of range") {
-		t.Errorf("result %+v", r)
 	}
 }
 
@@ -160,7 +146,6 @@ func TestStateAndSuggestionsFollowFromTheError(t *testing.T) {
 		"no operator":           {fmt.Errorf("Memcached cache: %w", errNoOperator), v1alpha3.FailState, "Check whether the operator runs"},
 		"no CRD":                {fmt.Errorf("creating: %w", &meta.NoKindMatchError{}), v1alpha3.FailState, "Install the operator first"},
 		"no default storage":    {errNoStorage, v1alpha3.ErrorState, "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"},
-		"failed backup":         {errors.Join(&transferError{v1alpha1.ReasonStoreFull, errors.New("is Failed")}), v1alpha3.FailState, "troubleshooting.md says what to do about StoreFull"},
 		"no permission":         {fmt.Errorf("creating: %w", forbidden), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"no permission as well": {errors.Join(errors.New("no answer"), forbidden), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"interrupted":           {fmt.Errorf("waiting: %w", context.Canceled), v1alpha3.ErrorState, "--wait-time=5m"},
@@ -173,21 +158,6 @@ func TestStateAndSuggestionsFollowFromTheError(t *testing.T) {
 		if got := strings.Join(r.Suggestions, "\n"); !strings.Contains(got, c.suggestion) || (c.suggestion == "") != (got == "") {
 			t.Errorf("%s: suggestions %q, want %q", name, got, c.suggestion)
 		}
-	}
-}
-
-func TestFailureShowsTheStatusOfTheMemcached(t *testing.T) {
-	m := &v1alpha1.Memcached{}
-	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonImageCannotBePulled, Message: "no such image"})
-	e := &environment{}
-	e.instances = []*instance{{environment: e, last: m}}
-	e.instances[0].logState()
-	r := e.complete(v1alpha3.TestResult{}, errors.New("not available"))
-	if !strings.Contains(r.Log, "Degraded is True: ImageCannotBePulled: no such image") {
-		t.Errorf("log %q", r.Log)
-	}
-	if s := strings.Join(r.Suggestions, "\n"); !strings.Contains(s, "what to do about ImageCannotBePulled") {
-		t.Errorf("suggestions %q", s)
 	}
 }
 
@@ -229,30 +199,5 @@ func TestBundleHasWhatTheTestsRead(t *testing.T) {
 	}
 	if _, err := exampleOf(`[{"kind":"MemcachedBackup"}]`); err == nil {
 		t.Error("an example of another kind: no error")
-	}
-}
-
-func TestConditionsMustExplainAnUnsupportedVersion(t *testing.T) {
-	good := []metav1.Condition{
-		{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 2},
-		{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, ObservedGeneration: 2},
-		{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, ObservedGeneration: 2, Reason: v1alpha1.ReasonVersionUnsupported, Message: resources.UnsupportedVersion(unsupportedVersion, nil, nil)},
-	}
-	if err := checkVersionUnsupported(good, 2); err != nil {
-		t.Error(err)
-	}
-	for name, spoil := range map[string]func([]metav1.Condition){
-		"another reason":       func(c []metav1.Condition) { c[2].Reason = v1alpha1.ReasonImageCannotBePulled },
-		"no version":           func(c []metav1.Condition) { c[2].Message = "Use another one" },
-		"nothing to do":        func(c []metav1.Condition) { c[2].Message = "1.5.0 is bad" },
-		"not degraded":         func(c []metav1.Condition) { c[2].Status = metav1.ConditionFalse },
-		"old generation":       func(c []metav1.Condition) { c[1].ObservedGeneration = 1 },
-		"condition is missing": func(c []metav1.Condition) { c[0].Type = "Ready" },
-	} {
-		c := slices.Clone(good)
-		spoil(c)
-		if checkVersionUnsupported(c, 2) == nil {
-			t.Errorf("%s: no error", name)
-		}
 	}
 }
