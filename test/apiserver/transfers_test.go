@@ -73,37 +73,6 @@ func (tr *transfers) create(kind, name, spec string) error {
 
 func isDeleted(b *v1alpha1.MemcachedBackup) bool { return b.Name == "" }
 
-func TestAPIServerRejectsInvalidBackups(t *testing.T) {
-	t.Parallel()
-	tr := newTransfers(t)
-	for name, spec := range map[string]string{
-		"no-store":            "{memcachedRef: {name: cache}}",
-		"two-stores":          "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}, s3: {bucket: b, credentialsSecretName: c}}}",
-		"outside-the-volume":  "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots, subPath: ../other}}}",
-		"a-path-as-a-name":    "{memcachedRef: {name: a/b}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
-		"a-path-as-a-claim":   "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: a/b}}}",
-		"a-path-as-a-secret":  "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: a/b}}}",
-		"a-password":          "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, endpoint: 'https://user:secret@s3.example'}}}",
-		"no-credentials":      "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb}}}",
-		"two-credentials":     "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, serviceAccountName: d}}}",
-		"not-a-quantity":      "{memcachedRef: {name: cache}, resources: {limits: {memory: 1e1.5}}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
-		"a-negative-deadline": "{memcachedRef: {name: cache}, deadlineSeconds: -3600, store: {persistentVolumeClaim: {claimName: snapshots}}}",
-	} {
-		if err := tr.create("MemcachedBackup", name, spec); !apierrors.IsInvalid(err) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	tr.must(tr.create("MemcachedBackup", "nightly", toClaim))
-	b := &v1alpha1.MemcachedBackup{}
-	tr.must(admin.Get(t.Context(), client.ObjectKey{Namespace: tr.namespace, Name: "nightly"}, b))
-	b.Labels = map[string]string{"team": "search"}
-	tr.must(admin.Update(t.Context(), b))
-	b.Spec.MemcachedRef.Name = "other"
-	if err := admin.Update(t.Context(), b); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "runs once") {
-		t.Errorf("a changed spec: %v", err)
-	}
-}
-
 func TestEventHasAtMost1024Bytes(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)

@@ -1,0 +1,202 @@
+package v1alpha1_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
+)
+
+func schemaOf(t *testing.T, plural string) *schemaedit.Schema {
+	t.Helper()
+	schema, err := schemaedit.Load("../../config/crd/bases/" + v1alpha1.GroupVersion.Group + "_" + plural + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// admit returns what the API server stores of a new object. TestAdmitAgreesWithTheAPIServer compares both.
+func admit(t *testing.T, schema *schemaedit.Schema, kind, name, spec string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	o.SetName(name)
+	return schema.Admit(t.Context(), o, nil)
+}
+
+// The API server accepts a spec where no message is given.
+func TestAdmission(t *testing.T) {
+	everyField, err := os.ReadFile("../../controllers/memcached/testdata/every_field.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := schemaOf(t, "memcacheds")
+	const operatorOption = "extraArgs contains an option that is unknown or that the operator sets: use spec.memory, maxConnections, threads and maxItemSize"
+	for name, c := range map[string]struct{ name, spec, message string }{
+		"an empty spec":                                   {"cache", "{}", ""},
+		"all fields":                                      {"cache", string(everyField), ""},
+		"size 0":                                          {"cache", "size: 0", ""},
+		"a negative size":                                 {"cache", "size: -1", "should be greater than or equal to 0"},
+		"a huge size":                                     {"cache", "size: 129", "should be less than or equal to 128"},
+		"a size that is not a number":                     {"cache", "size: three", "must be of type integer"},
+		"a version with a v":                              {"cache", "version: v1.6.45", "version must be three numbers such as 1.6.45"},
+		"a version of two numbers":                        {"cache", `version: "1.6"`, "version must be three numbers"},
+		"a version that is a variant":                     {"cache", "version: 1.6.45-alpine", "put an image tag of another form into image"},
+		"a version with a newline":                        {"cache", `version: "1.6.45\n"`, "version must be three numbers"},
+		"a version that is a tag":                         {"cache", "version: latest", "version must be three numbers"},
+		"an image with a space":                           {"cache", `image: "memcached :1"`, "image must be an image reference"},
+		"an image from a registry with a port":            {"cache", "image: registry.example.com:5000/memcached", ""},
+		"too little memory":                               {"cache", "memory: 63Mi", "memory must be at least 64Mi"},
+		"negative memory":                                 {"cache", "memory: -64Mi", "memory must be at least 64Mi"},
+		"memory in milli units":                           {"cache", "memory: 64m", "memory must be at least 64Mi"},
+		"memory without a unit":                           {"cache", "memory: 67108864", ""},
+		"memory with a fraction":                          {"cache", "memory: 1.5Gi", ""},
+		"too much memory":                                 {"cache", "memory: 2Ti", "use more shards"},
+		"memory that is not a quantity":                   {"cache", "memory: lots", "spec.memory"},
+		"too few connections":                             {"cache", "maxConnections: 255", "should be greater than or equal to 256"},
+		"no threads":                                      {"cache", "threads: 0", "should be greater than or equal to 1"},
+		"too many threads":                                {"cache", "threads: 65", "should be less than or equal to 64"},
+		"an item larger than half the memory":             {"cache", "{memory: 64Mi, maxItemSize: 33Mi}", "maxItemSize must be at most half of memory"},
+		"a maxItemSize of 1":                              {"cache", "maxItemSize: 1", "maxItemSize must be a multiple of 512Ki"},
+		"a maxItemSize that is not a multiple of a chunk": {"cache", "maxItemSize: 1M", "maxItemSize must be a multiple of 512Ki"},
+		"a maxItemSize of three chunks":                   {"cache", "maxItemSize: 1.5Mi", ""},
+		"a memory limit equal to memory":                  {"cache", "{memory: 1Gi, resources: {limits: {memory: 1Gi}}}", "resources.limits.memory is too small for the cache"},
+		"a memory limit just too small":                   {"cache", "{memory: 100Mi, maxConnections: 1024, resources: {limits: {memory: 197Mi}}}", "too small for the cache"},
+		"a memory limit just large enough":                {"cache", "{memory: 100Mi, maxConnections: 1024, resources: {limits: {memory: 198Mi}}}", ""},
+		"only a CPU limit":                                {"cache", "resources: {limits: {cpu: 1}}", ""},
+		"a limit that is not a quantity":                  {"cache", `resources: {limits: {cpu: "1e1.5"}}`, "each of resources.limits must be a quantity"},
+		"a request that is not a quantity":                {"cache", `resources: {requests: {example.com/fast: "1e1.5"}}`, "each of resources.requests must be a quantity"},
+		"quantities of all forms":                         {"cache", `resources: {requests: {cpu: "0.5", memory: "2e8", ephemeral-storage: 1.5Gi}}`, ""},
+		"memory as an extra argument":                     {"cache", `extraArgs: ["-m", "64"]`, operatorOption},
+		"memory in one word with its option":              {"cache", `extraArgs: ["-m64"]`, operatorOption},
+		"memory by its long option":                       {"cache", `extraArgs: ["--memory-limit=64"]`, operatorOption},
+		"memory by an abbreviated option":                 {"cache", `extraArgs: ["--memory-l=64"]`, operatorOption},
+		"memory in a combined option":                     {"cache", `extraArgs: ["-vm64"]`, operatorOption},
+		"a port":                                          {"cache", `extraArgs: ["-p", "1"]`, operatorOption},
+		"a port by its long option":                       {"cache", `extraArgs: ["--port=11212"]`, operatorOption},
+		"the port of the metrics":                         {"cache", `extraArgs: ["-p9150"]`, operatorOption},
+		"the restartable cache":                           {"cache", `extraArgs: ["-e", "/tmp/x"]`, operatorOption},
+		"a shutdown command":                              {"cache", `extraArgs: ["-A"]`, operatorOption},
+		"the protocol":                                    {"cache", `extraArgs: ["-B", "binary"]`, operatorOption},
+		"external storage":                                {"cache", `extraArgs: ["-o", "ext_path=/x:1G"]`, "must not enable external storage or the proxy"},
+		"the proxy":                                       {"cache", `extraArgs: ["-o", "proxy_config=x"]`, "must not enable external storage or the proxy"},
+		"SASL":                                            {"cache", `extraArgs: ["-S"]`, operatorOption},
+		"SASL by its long option":                         {"cache", `extraArgs: ["--enable-sasl"]`, operatorOption},
+		"TLS":                                             {"cache", `extraArgs: ["-Z"]`, operatorOption},
+		"TLS by its long option":                          {"cache", `extraArgs: ["--enable-ssl"]`, operatorOption},
+		"an authentication file":                          {"cache", `extraArgs: ["-Y", "/tmp/x"]`, operatorOption},
+		"an authentication file in one word":              {"cache", `extraArgs: ["--auth-file=/tmp/x"]`, operatorOption},
+		"allowed clients with mode Open":                  {"cache", "networkPolicy: {mode: Open, allowedClients: [{podSelector: {}}]}", "networkPolicy.allowedClients requires mode Restricted"},
+		"allowed clients of a default mode":               {"cache", "networkPolicy: {allowedClients: [{podSelector: {}}, {namespaceSelector: {}}, {ipBlock: {cidr: 10.0.0.0/8}}]}", ""},
+		"an empty allowed client":                         {"cache", "networkPolicy: {allowedClients: [{}]}", "must be either an ipBlock, or a podSelector"},
+		"an allowed client with two forms":                {"cache", "networkPolicy: {allowedClients: [{podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}]}", "must be either an ipBlock, or a podSelector"},
+		"no allowed client":                               {"cache", "networkPolicy: {allowedClients: []}", "should have at least 1 items"},
+		"a source range of a load balancer":               {"cache", "service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}", ""},
+		"a source range without its length":               {"cache", "service: {loadBalancerSourceRanges: [192.0.2.1]}", "should match"},
+		"a Service with a node port":                      {"cache", "service: {type: NodePort}", "Unsupported value"},
+		"an unknown mode":                                 {"cache", "networkPolicy: {mode: Closed}", "Unsupported value"},
+		"a final backup without a store":                  {"cache", "deletionPolicy: Backup", "deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"},
+		"a final backup":                                  {"cache", "{deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}", ""},
+		"deletion without a backup":                       {"cache", "{deletionPolicy: Delete, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}", ""},
+		"updates by a handover":                           {"cache", "updateStrategy: {type: Handover}", ""},
+		"updates by a handover in mode Available":         {"cache", "{updateStrategy: {type: Handover}, handover: {mode: Available}}", ""},
+		"updates in place without a handover":             {"cache", "{updateStrategy: {minIntervalSeconds: 5}, handover: {mode: Disabled}}", ""},
+		"an unknown option":                               {"cache", `extraArgs: ["-Q"]`, operatorOption},
+		"an unknown long option":                          {"cache", `extraArgs: ["--make-it-fast"]`, operatorOption},
+		"two options in one item":                         {"cache", `extraArgs: ["-v -v"]`, "each extraArgs item must be one word"},
+		"a value before any option":                       {"cache", `extraArgs: ["64"]`, "must begin with an option"},
+		"two words in one item":                           {"cache", `extraArgs: ["-o", "a b"]`, "without spaces"},
+		"an empty item":                                   {"cache", `extraArgs: [""]`, "must begin with an option"},
+		"an empty second item":                            {"cache", `extraArgs: ["-v", ""]`, "without spaces"},
+		"known options":                                   {"cache", `extraArgs: ["-vv", "-f", "1.1", "-n96", "-o", "hash_algorithm=murmur3,no_lru_crawler", "--slab-growth-factor=1.2", "-X", "-C"]`, ""},
+		"a label of the operator":                         {"cache", "podMetadata: {labels: {app.kubernetes.io/instance: other}}", "podMetadata.labels must not contain labels of app.kubernetes.io/"},
+		"a user that is root":                             {"cache", "podSecurity: {runAsUser: 0}", "greater than or equal to 1"},
+		"no seccomp profile":                              {"cache", "podSecurity: {seccompProfile: {type: Unconfined}}", "podSecurity.seccompProfile must have type RuntimeDefault"},
+		"a seccomp profile without a name":                {"cache", "podSecurity: {seccompProfile: {type: Localhost}}", "podSecurity.seccompProfile must have type RuntimeDefault"},
+		"no AppArmor profile":                             {"cache", "podSecurity: {appArmorProfile: {type: Unconfined}}", "podSecurity.appArmorProfile must have type RuntimeDefault"},
+		"a privileged SELinux type":                       {"cache", "podSecurity: {seLinuxOptions: {type: spc_t}}", "podSecurity.seLinuxOptions can have a level"},
+		"a SELinux user":                                  {"cache", "podSecurity: {seLinuxOptions: {user: root}}", "podSecurity.seLinuxOptions can have a level"},
+		"a label of a shard":                              {"cache", "podMetadata: {labels: {cache.memcached-operator.io/shard: \"7\"}}", "podMetadata.labels must not contain labels of"},
+		"long annotations":                                {"cache", "podMetadata: {annotations: {a: " + strings.Repeat("x", 4095) + ", b: " + strings.Repeat("x", 4095) + "}}", ""},
+		"annotations that are too long":                   {"cache", "podMetadata: {annotations: {a: " + strings.Repeat("x", 4095) + ", b: " + strings.Repeat("x", 4096) + "}}", "podMetadata.annotations must have at most 8192 characters in total"},
+		"a label that is too long":                        {"cache", "podMetadata: {labels: {a: " + strings.Repeat("x", 64) + "}}", "values of at most 63 characters"},
+		"an annotation of the operator":                   {"cache", "podMetadata: {annotations: {cache.memcached-operator.io/restart: now}}", "podMetadata.annotations must not contain annotations of cache.memcached-operator.io/"},
+		"a name that starts with a digit":                 {"1cache", "{}", "start with a letter"},
+		"a name with a dot":                               {"my.cache", "{}", "lower case letters, digits and '-'"},
+		"a name of the maximum length":                    {strings.Repeat("a", 52), "{}", ""},
+		"a name that is too long":                         {strings.Repeat("a", 53), "{}", "at most 52 characters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := admit(t, schema, "Memcached", c.name, c.spec)
+			switch {
+			case c.message == "" && err != nil:
+				t.Errorf("rejected: %v", err)
+			case c.message != "" && (err == nil || !strings.Contains(err.Error(), c.message)):
+				t.Errorf("error %v, want one with %q", err, c.message)
+			}
+		})
+	}
+}
+
+func TestDefaultsOfAnEmptySpec(t *testing.T) {
+	var m v1alpha1.Memcached
+	o, err := admit(t, schemaOf(t, "memcacheds"), "Memcached", "cache", "{}")
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &m)
+	}
+	if err != nil || *m.Spec.Size != 1 || m.Spec.Memory.String() != "64Mi" || *m.Spec.MaxConnections != 1024 || *m.Spec.Threads != 4 || m.Spec.MaxItemSize.String() != "1Mi" {
+		t.Errorf("defaults %+v, %v", m.Spec, err)
+	}
+}
+
+func TestInvalidBackupsAreRejected(t *testing.T) {
+	schema := schemaOf(t, "memcachedbackups")
+	for name, spec := range map[string]string{
+		"no-store":            "{memcachedRef: {name: cache}}",
+		"two-stores":          "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}, s3: {bucket: b, credentialsSecretName: c}}}",
+		"outside-the-volume":  "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots, subPath: ../other}}}",
+		"a-path-as-a-name":    "{memcachedRef: {name: a/b}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-path-as-a-claim":   "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: a/b}}}",
+		"a-path-as-a-secret":  "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: a/b}}}",
+		"a-password":          "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, endpoint: 'https://user:secret@s3.example'}}}",
+		"no-credentials":      "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb}}}",
+		"two-credentials":     "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, serviceAccountName: d}}}",
+		"not-a-quantity":      "{memcachedRef: {name: cache}, resources: {limits: {memory: 1e1.5}}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-negative-deadline": "{memcachedRef: {name: cache}, deadlineSeconds: -3600, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+	} {
+		if _, err := admit(t, schema, "MemcachedBackup", "nightly", spec); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	const valid = "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}}}"
+	stored, err := admit(t, schema, "MemcachedBackup", "nightly", valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := stored.DeepCopy()
+	changed.SetLabels(map[string]string{"team": "search"})
+	if _, err := schema.Admit(t.Context(), changed, stored); err != nil {
+		t.Errorf("a label: %v", err)
+	}
+	_ = unstructured.SetNestedField(changed.Object, "other", "spec", "memcachedRef", "name")
+	if _, err := schema.Admit(t.Context(), changed, stored); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "runs once") {
+		t.Errorf("a changed spec: %v", err)
+	}
+}
