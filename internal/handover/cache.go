@@ -192,16 +192,17 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 	return c.sendFull()
 }
 
-// stream sends what is in the batch, and then a value from r.
+// stream sends what is in the batch, and then a value from r. It waits for no answer before the end of the value: while memcached
+// waits for the rest of one, it keeps the answers to the requests before.
 func (c *cache) stream(size int, r io.Reader) error {
-	if err := c.send(); err != nil {
+	if _, err := c.conn.Write(c.batch); err != nil {
 		return err
 	}
 	if _, err := io.CopyN(c.conn, r, int64(size)); err != nil {
 		return inFrame(err)
 	}
-	_, err := io.WriteString(c.conn, "\r\n")
-	return err
+	c.batch = append(c.batch[:0], "\r\n"...)
+	return c.send()
 }
 
 // delete deletes an item. A barrier must be between it and a set.

@@ -2,10 +2,13 @@ package handover
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,4 +103,46 @@ func TestTargetEqualsLastScan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// memcached keeps answers while it waits for the rest of a value. What is on its way at the same time arrives together.
+func TestLargeItemWaitsForNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(2*batchItems+1), newCache(t)
+		for _, key := range []string{"key-1", "key-2"} {
+			origin.items[key] = entry{value: strings.Repeat("x", maxBuffered+1)}
+		}
+		start(t, cache.network, offerOf(origin, len(origin.items)))
+		target := targetOf(t, cache)
+		target.Memcached.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := cache.network.DialContext(ctx, network, address)
+			return &slowConn{Conn: conn}, err
+		}
+		if _, err := Receive(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
+}
+
+// slowConn delivers what is written after a second.
+type slowConn struct {
+	net.Conn
+	mu      sync.Mutex
+	written []byte
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.written) == 0 {
+		time.AfterFunc(time.Second, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			_, _ = c.Conn.Write(c.written)
+			c.written = nil
+		})
+	}
+	c.written = append(c.written, p...)
+	return len(p), nil
 }

@@ -241,16 +241,20 @@ func (s *Server) serve(conn net.Conn) {
 		delete(s.conns, conn)
 		_ = conn.Close()
 	}()
-	r := bufio.NewReader(conn)
+	r, w := bufio.NewReader(conn), bufio.NewWriter(conn)
 	loggedIn := s.Password == ""
 	for {
+		if r.Buffered() == 0 && w.Flush() != nil {
+			return
+		}
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return
 		}
 		line = strings.TrimSuffix(line, "\r\n")
+		// memcached keeps earlier answers while it waits for the rest of a value.
 		value, err := readValue(line, r)
-		if err != nil {
+		if err != nil || w.Flush() != nil {
 			return
 		}
 		answer := ""
@@ -272,7 +276,7 @@ func (s *Server) serve(conn net.Conn) {
 		default:
 			answer = s.answer(line, value)
 		}
-		if _, err := io.WriteString(conn, answer); err != nil {
+		if _, err := w.WriteString(answer); err != nil {
 			return
 		}
 	}
