@@ -198,8 +198,11 @@ func (s *Source) Abandon() { _ = s.request(Abandons, handover.Result{}) }
 // Complete ends this agent.
 func (s *Source) Complete(result handover.Result) { _ = s.request(Completes, result) }
 
-// AwaitRouted waits until the Service leads to the target that serves together with this pod.
+// AwaitRouted waits until the Service leads to the target that serves together with this pod, and as long again: the proxies
+// of other nodes can be as slow as this node's.
 func (s *Source) AwaitRouted(ctx context.Context) {
+	began := time.Now()
+	defer func() { sleep(ctx, time.Since(began)) }()
 	_ = Drain(ctx, s.network.Status, s.Service, s.PodUID, wire.PhaseFollowing, time.Until(s.drainUntil))
 }
 
