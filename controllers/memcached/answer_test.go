@@ -26,13 +26,13 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
-			env.create("cache", "size: 1")
-			env.converge("cache")
+			env.Create("cache", "size: 1")
+			env.Converge("cache")
 			env.run("cache-0", "10.0.0.1")
-			status := env.agents["10.0.0.1"]
+			status := env.Agents["10.0.0.1"]
 			answer(&status)
-			env.agents["10.0.0.1"] = status
-			m := env.converge("cache") // fails when the status is rejected
+			env.Agents["10.0.0.1"] = status
+			m := env.Converge("cache") // fails when the status is rejected
 			s := m.Status.Shards[0]
 			if s.ContainerID == "" {
 				t.Fatalf("the answer wasn't recorded: %+v", s)

@@ -28,33 +28,33 @@ import (
 // It may have become ready since.
 func TestPodThatHasChangedSinceIsNotDeleted(t *testing.T) {
 	env := newEnv(t)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "broken"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "broken"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Image: "memcached"}}
-	env.must(env.admin.Create(env.ctx, pod))
+	env.Must(env.Admin.Create(env.Ctx, pod))
 	before := pod.DeepCopy()
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
-	env.must(env.admin.Update(env.ctx, pod))
+	env.Must(env.Admin.Update(env.Ctx, pod))
 
 	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{before}}); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
-	env.read("broken", pod)
+	env.Read("broken", pod)
 	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{pod}}); res.Conflict {
 		t.Errorf("conflict: %+v", res)
 	}
-	if err := env.admin.Get(env.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {
+	if err := env.Admin.Get(env.Ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {
 		t.Error("a pod that hasn't changed was not deleted")
 	}
 }
 
 func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 	env := newEnv(t)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "changed"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "changed"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Image: "memcached"}}
-	env.must(env.admin.Create(env.ctx, pod))
+	env.Must(env.Admin.Create(env.Ctx, pod))
 	before := pod.DeepCopy()
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
-	env.must(env.admin.Update(env.ctx, pod))
+	env.Must(env.Admin.Update(env.Ctx, pod))
 
 	stop := func(pod *corev1.Pod, value string) plan.Actions {
 		return plan.Actions{Patch: []plan.PodPatch{plan.Annotate(pod, "stop", value)}}
@@ -62,43 +62,43 @@ func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 	if res := env.apply(nil, stop(before, "now")); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
-	env.read("changed", pod)
+	env.Read("changed", pod)
 	if pod.Annotations["stop"] != "" {
 		t.Error("a pod that had changed since was patched")
 	}
 	if res := env.apply(nil, stop(pod, "now")); res.Conflict {
 		t.Errorf("conflict: %+v", res)
 	}
-	if env.read("changed", pod); pod.Annotations["stop"] != "now" {
+	if env.Read("changed", pod); pod.Annotations["stop"] != "now" {
 		t.Error("a pod that hadn't changed was not patched")
 	}
 
 	// A pod that was deleted is no failure.
-	env.must(env.admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
+	env.Must(env.Admin.Delete(env.Ctx, pod, client.GracePeriodSeconds(0)))
 	env.apply(nil, stop(pod, "later"))
 }
 
 func TestDeleteSparesAnObjectThatTookTheNameSince(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 2")
-	env.converge("cache")
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
+	env.Create("cache", "size: 2")
+	env.Converge("cache")
+	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
 	obs := env.observe("cache")
 	p := plan.Make(obs, env.reconciler.Options)
 	var set appsv1.ReplicaSet
-	env.read("cache-1", &set)
-	env.must(env.admin.Delete(env.ctx, &set))
-	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-1", Labels: set.Labels}, Spec: set.Spec}
-	env.must(env.admin.Create(env.ctx, other))
+	env.Read("cache-1", &set)
+	env.Must(env.Admin.Delete(env.Ctx, &set))
+	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-1", Labels: set.Labels}, Spec: set.Spec}
+	env.Must(env.Admin.Create(env.Ctx, other))
 
 	if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
-	env.read("cache-1", &set)
+	env.Read("cache-1", &set)
 	if set.UID != other.UID || set.DeletionTimestamp != nil {
 		t.Error("the new object was deleted")
 	}
-	if env.exists("cache-1", &corev1.Service{}) {
+	if env.Exists("cache-1", &corev1.Service{}) {
 		t.Error("the Service, which hasn't changed, wasn't deleted")
 	}
 }
@@ -110,24 +110,24 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
-			env.create("cache", "size: 1")
-			env.converge("cache")
+			env.Create("cache", "size: 1")
+			env.Converge("cache")
 			object := map[string]client.Object{"ReplicaSet": &appsv1.ReplicaSet{}, "Service": &corev1.Service{}}[name]
-			env.read("cache-0", object)
+			env.Read("cache-0", object)
 			change(object)
-			env.must(env.admin.Update(env.ctx, object))
+			env.Must(env.Admin.Update(env.Ctx, object))
 			obs := env.observe("cache")
 			p := plan.Make(obs, env.reconciler.Options)
-			env.must(env.admin.Delete(env.ctx, object))
+			env.Must(env.Admin.Delete(env.Ctx, object))
 			other := object.DeepCopyObject().(client.Object)
 			other.SetUID("")
 			other.SetResourceVersion("")
 			other.SetOwnerReferences(nil)
-			env.must(env.admin.Create(env.ctx, other))
+			env.Must(env.Admin.Create(env.Ctx, other))
 			if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 				t.Errorf("no conflict: %+v", res)
 			}
-			if env.read("cache-0", object); object.GetUID() != other.GetUID() || object.GetResourceVersion() != other.GetResourceVersion() {
+			if env.Read("cache-0", object); object.GetUID() != other.GetUID() || object.GetResourceVersion() != other.GetResourceVersion() {
 				t.Error("the new object was written")
 			}
 		})
@@ -137,7 +137,7 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 // Between the observation and the write, milliseconds pass.
 func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 	env := newEnv(t)
-	m := env.create("cache", "size: 1")
+	m := env.Create("cache", "size: 1")
 	foreign := map[string]client.Object{}
 	for _, o := range []client.Object{
 		// An apply with force could change all but the ReplicaSet.
@@ -145,27 +145,27 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1))}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cache-0"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 	} {
-		o.SetNamespace(env.namespace)
+		o.SetNamespace(env.Namespace)
 		foreign[fmt.Sprintf("%T", o)] = o
 	}
 	obs := env.observe("cache")
 	p := plan.Make(obs, env.reconciler.Options)
 	for _, o := range foreign {
-		env.must(env.admin.Create(env.ctx, o))
+		env.Must(env.Admin.Create(env.Ctx, o))
 	}
 	if res := env.apply(m, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	for kind, o := range foreign {
 		after := o.DeepCopyObject().(client.Object)
-		if env.read(o.GetName(), after); after.GetResourceVersion() != o.GetResourceVersion() {
+		if env.Read(o.GetName(), after); after.GetResourceVersion() != o.GetResourceVersion() {
 			t.Errorf("%s was written", kind)
 		}
 	}
-	if !env.exists("cache-0", &appsv1.ReplicaSet{}) || !env.exists("cache", &corev1.Service{}) {
+	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) || !env.Exists("cache", &corev1.Service{}) {
 		t.Error("an object whose name was free wasn't created")
 	}
-	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
 }
 
 // refuses is a client that deletes all objects but those with a name.
@@ -205,37 +205,37 @@ func TestWhatCannotBeDeletedDelaysOnlyTheRestOfAScaleIn(t *testing.T) {
 // A finalizer that another controller has added since must not be lost.
 func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "{size: 0, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Create("cache", "{size: 0, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
 	obs := env.observe("cache")
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
+	env.Change("cache", func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
 	if res := env.apply(obs.Memcached, plan.Make(obs, env.reconciler.Options).Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
-	m := env.converge("cache")
+	m := env.Converge("cache")
 	if want := []string{"example.com/theirs", v1alpha1.FinalizerFinalBackup}; !slices.Equal(m.Finalizers, want) {
 		t.Errorf("finalizers %v, want %v", m.Finalizers, want)
 	}
-	env.must(env.admin.Delete(env.ctx, m))
-	_, err := env.reconciler.Reconcile(env.ctx, env.request("cache"))
-	env.must(err)
-	if m = env.get("cache"); !slices.Equal(m.Finalizers, []string{"example.com/theirs"}) {
+	env.Must(env.Admin.Delete(env.Ctx, m))
+	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
+	env.Must(err)
+	if m = env.Get("cache"); !slices.Equal(m.Finalizers, []string{"example.com/theirs"}) {
 		t.Errorf("after the deletion: %+v", m)
 	}
-	if _, err := env.tryCreate("cache", "{}"); !apierrors.IsAlreadyExists(err) {
+	if _, err := env.TryCreate("cache", "{}"); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the Memcached is deleted: %v", err)
 	}
 }
 
 func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
 	env := newEnv(t)
-	stale := env.create("cache", "size: 1")
-	env.converge("cache")
-	before := env.get("cache")
-	previous, err := statusWriter{env.reconciler.Client}.write(env.ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
+	stale := env.Create("cache", "size: 1")
+	env.Converge("cache")
+	before := env.Get("cache")
+	previous, err := statusWriter{env.reconciler.Client}.write(env.Ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
 	if previous != nil || !errors.Is(err, apiserver.ErrStale) {
 		t.Errorf("written: %t, error %v", previous != nil, err)
 	}
-	if diff := cmp.Diff(before.Status, env.get("cache").Status); diff != "" {
+	if diff := cmp.Diff(before.Status, env.Get("cache").Status); diff != "" {
 		t.Errorf("the status was written (-before +after):\n%s", diff)
 	}
 }

@@ -15,14 +15,14 @@ import (
 func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret {
 	env.Helper()
 	secret := &corev1.Secret{}
-	env.read("cache-binding", secret)
+	env.Read("cache-binding", secret)
 	var servers []string
 	for _, ordinal := range []string{"0", "1", "2"}[:size] {
-		servers = append(servers, "cache-"+ordinal+"."+env.namespace+".svc:11211")
+		servers = append(servers, "cache-"+ordinal+"."+env.Namespace+".svc:11211")
 	}
 	list := strings.Join(servers, ",")
 	for key, want := range map[string]string{
-		"type": "memcached", "provider": "memcached-operator", "host": "cache-0." + env.namespace + ".svc", "port": "11211",
+		"type": "memcached", "provider": "memcached-operator", "host": "cache-0." + env.Namespace + ".svc", "port": "11211",
 		"servers": list, "uri": "memcached://" + list, "username": "binding",
 	} {
 		if got := string(secret.Data[key]); got != want {
@@ -40,37 +40,37 @@ func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret 
 
 func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 2")
-	if m := env.converge("cache"); m.Status.Binding != nil || env.exists("cache-binding", &corev1.Secret{}) {
+	env.Create("cache", "size: 2")
+	if m := env.Converge("cache"); m.Status.Binding != nil || env.Exists("cache-binding", &corev1.Secret{}) {
 		t.Errorf("without spec.binding, the status has %+v", m.Status.Binding)
 	}
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = true })
-	secret := env.wantBinding(env.converge("cache"), 2)
+	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = true })
+	secret := env.wantBinding(env.Converge("cache"), 2)
 
-	env.reconciler.memories.forget(types.NamespacedName{Namespace: env.namespace, Name: "cache"}) // as after a restart of the operator
-	writes := env.writes
-	env.wantBinding(env.converge("cache"), 2)
-	if n := env.writes - writes; n > 1 {
+	env.reconciler.memories.forget(types.NamespacedName{Namespace: env.Namespace, Name: "cache"}) // as after a restart of the operator
+	writes := env.Writes.Load()
+	env.wantBinding(env.Converge("cache"), 2)
+	if n := env.Writes.Load() - writes; n > 1 {
 		t.Errorf("the operator tried %d times to create a Secret that exists", n)
 	}
-	env.must(env.admin.Delete(env.ctx, secret))
+	env.Must(env.Admin.Delete(env.Ctx, secret))
 	env.skipAnHour()
-	again := env.wantBinding(env.converge("cache"), 2)
+	again := env.wantBinding(env.Converge("cache"), 2)
 	if string(again.Data["password"]) == string(secret.Data["password"]) {
 		t.Error("the password isn't random")
 	}
 
-	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
-	m := env.converge("cache")
+	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	m := env.Converge("cache")
 	if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 2 || !strings.Contains(b.Message, "the operator isn't allowed to read or update the existing Secret cache-binding") {
 		t.Errorf("the status is %+v", b)
 	}
-	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	env.must(env.admin.Delete(env.ctx, again))
+	env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.Must(env.Admin.Delete(env.Ctx, again))
 	env.skipAnHour()
-	env.wantBinding(env.converge("cache"), 1)
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = false })
-	if m := env.converge("cache"); m.Status.Binding != nil || !env.exists("cache-binding", &corev1.Secret{}) {
+	env.wantBinding(env.Converge("cache"), 1)
+	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = false })
+	if m := env.Converge("cache"); m.Status.Binding != nil || !env.Exists("cache-binding", &corev1.Secret{}) {
 		t.Errorf("after spec.binding was disabled, the status has %+v", m.Status.Binding)
 	}
 }
@@ -85,24 +85,24 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
-			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-binding"}, Data: map[string][]byte{"key": []byte("theirs")}}
-			env.must(env.admin.Create(env.ctx, theirs))
+			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-binding"}, Data: map[string][]byte{"key": []byte("theirs")}}
+			env.Must(env.Admin.Create(env.Ctx, theirs))
 			if c.granted {
 				env.readableSecret = "cache-binding" // as docs/connect.md grants it
 			}
-			env.create("cache", "{size: 1, binding: {enabled: true}}")
-			m := env.converge("cache")
+			env.Create("cache", "{size: 1, binding: {enabled: true}}")
+			m := env.Converge("cache")
 			if b := m.Status.Binding; b == nil || b.Name != "" || !strings.Contains(b.Message, c.says) {
 				t.Errorf("the status is %+v", b)
 			}
 			version := theirs.ResourceVersion
-			env.read("cache-binding", theirs)
-			if theirs.ResourceVersion != version || !env.exists("cache-0", &corev1.Service{}) {
+			env.Read("cache-binding", theirs)
+			if theirs.ResourceVersion != version || !env.Exists("cache-0", &corev1.Service{}) {
 				t.Errorf("the Secret is %+v", theirs)
 			}
-			env.must(env.admin.Delete(env.ctx, theirs))
+			env.Must(env.Admin.Delete(env.Ctx, theirs))
 			env.skipAnHour()
-			env.wantBinding(env.converge("cache"), 1)
+			env.wantBinding(env.Converge("cache"), 1)
 		})
 	}
 }

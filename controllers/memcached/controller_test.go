@@ -12,8 +12,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -76,18 +79,18 @@ func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 
 func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 3")
-	m := env.converge("cache")
+	env.Create("cache", "size: 3")
+	m := env.Converge("cache")
 	for _, key := range keysOf("cache", 3) {
 		o := resources.NewObject(key.Kind)
-		env.read(key.Name, o)
+		env.Read(key.Name, o)
 		if !metav1.IsControlledBy(o, m) {
 			t.Errorf("%s is not controlled by the Memcached", key)
 		}
 	}
-	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
-	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
-	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.WantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
+	env.WantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
+	env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	if m.Status.Phase != v1alpha1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
 		t.Errorf("status %+v", m.Status)
 	}
@@ -96,32 +99,32 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 // The pods start one after another, each in several steps, with a reconcile after each step.
 func TestStatusReportsReadyShards(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 2")
-	env.converge("cache")
-	if m := env.get("cache"); m.Status.Size != 2 || len(m.Status.Servers) != 2 {
+	env.Create("cache", "size: 2")
+	env.Converge("cache")
+	if m := env.Get("cache"); m.Status.Size != 2 || len(m.Status.Servers) != 2 {
 		t.Errorf("after the first write the status has %d shards and the servers %v", m.Status.Size, m.Status.Servers)
 	}
 	var pods []*corev1.Pod
 	for ordinal := range 2 {
-		pods = append(pods, env.createPod(resources.ShardName("cache", ordinal), "a"))
-		env.reconcile("cache")
+		pods = append(pods, env.CreatePod(resources.ShardName("cache", ordinal), "a"))
+		env.Reconcile("cache")
 	}
 	for i, pod := range pods {
 		ip := "10.0.0." + strconv.Itoa(i+1)
-		env.setPod(pod, ip, false, "containerd://a")
-		env.reconcile("cache")
-		env.setPod(pod, ip, true, "containerd://a")
-		env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
-		env.reconcile("cache")
+		env.SetPod(pod, ip, false, "containerd://a")
+		env.Reconcile("cache")
+		env.SetPod(pod, ip, true, "containerd://a")
+		env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+		env.Reconcile("cache")
 	}
-	m := env.converge("cache")
+	m := env.Converge("cache")
 	// the Secret, and the status when the objects are created, and when each shard has a pod and is ready
-	if want := len(keysOf("cache", 2)) + 1 + 1 + 2*2; env.writes != want {
-		t.Errorf("%d writes, want %d", env.writes, want)
+	if want := len(keysOf("cache", 2)) + 1 + 1 + 2*2; int(env.Writes.Load()) != want {
+		t.Errorf("%d writes, want %d", env.Writes.Load(), want)
 	}
-	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
-	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonUpToDate)
-	server := func(shard string) string { return shard + "." + env.namespace + ".svc:11211" }
+	env.WantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	env.WantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonUpToDate)
+	server := func(shard string) string { return shard + "." + env.Namespace + ".svc:11211" }
 	if s := m.Status; s.Phase != v1alpha1.PhaseRunning || s.Ready != "2/2" || s.Version != "1.6.45" ||
 		!slices.Equal(s.Nodes, []string{"cache-0-a", "cache-1-a"}) || !slices.Equal(s.Servers, []string{server("cache-0"), server("cache-1")}) {
 		t.Errorf("status %+v", s)
@@ -131,9 +134,9 @@ func TestStatusReportsReadyShards(t *testing.T) {
 			t.Errorf("shard %+v", shard)
 		}
 	}
-	events := env.recorded()
+	events := env.Recorded()
 	for ordinal := range 2 {
-		env.wantEvent(events, "shard "+resources.ShardName("cache", ordinal)+" is ready in pod ")
+		env.WantEvent(events, "shard "+resources.ShardName("cache", ordinal)+" is ready in pod ")
 	}
 	if slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, v1alpha1.EventShardStartedEmpty) }) {
 		t.Errorf("a first start is no loss: %q", events)
@@ -146,21 +149,21 @@ func TestStatusReportsReadyShards(t *testing.T) {
 
 func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "{size: 1, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
-	env.converge("cache")
+	env.Create("cache", "{size: 1, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
-	m := env.converge("cache")
-	env.must(env.admin.Delete(env.ctx, m))
-	env.wantCondition(env.converge("cache"), v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBackingUp)
+	m := env.Converge("cache")
+	env.Must(env.Admin.Delete(env.Ctx, m))
+	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBackingUp)
 	backup := &v1alpha1.MemcachedBackup{}
-	env.read(observation.FinalBackupName(m), backup)
+	env.Read(observation.FinalBackupName(m), backup)
 	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 2000}
-	env.must(env.admin.Status().Update(env.ctx, backup))
-	_, err := env.reconciler.Reconcile(env.ctx, env.request("cache"))
-	if env.must(err); env.exists("cache", m) || !env.exists(backup.Name, backup) {
+	env.Must(env.Admin.Status().Update(env.Ctx, backup))
+	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
+	if env.Must(err); env.Exists("cache", m) || !env.Exists(backup.Name, backup) {
 		t.Errorf("not deleted: %+v", m.Status.Conditions)
 	}
-	env.wantEvent(env.recorded(), "Normal FinalBackup MemcachedBackup "+backup.Name)
+	env.WantEvent(env.Recorded(), "Normal FinalBackup MemcachedBackup "+backup.Name)
 }
 
 // withoutRestores is a cache that lags behind.
@@ -175,25 +178,25 @@ func (c withoutRestores) List(ctx context.Context, list client.ObjectList, optio
 
 func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "{size: 1, handover: {mode: Disabled}}")
-	env.converge("cache")
+	env.Create("cache", "{size: 1, handover: {mode: Disabled}}")
+	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
-	env.converge("cache")
-	restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "fill"},
+	env.Converge("cache")
+	restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "fill"},
 		Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}}
-	env.must(env.admin.Create(env.ctx, restore))
+	env.Must(env.Admin.Create(env.Ctx, restore))
 	replicas := func(phase v1alpha1.TransferPhase) int32 {
 		restore.Status.Phase = phase
-		env.must(env.admin.Status().Update(env.ctx, restore))
-		env.converge("cache")
+		env.Must(env.Admin.Status().Update(env.Ctx, restore))
+		env.Converge("cache")
 		set := &appsv1.ReplicaSet{}
-		env.read("cache-0", set)
+		env.Read("cache-0", set)
 		return *set.Spec.Replicas
 	}
 	env.reconciler.Client = withoutRestores{env.reconciler.Client}
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
-	if n := replicas(v1alpha1.TransferRunning); n != 1 || env.get("cache").Status.Update == nil {
-		t.Errorf("during the restore, the shard has %d pods; the update is %+v", n, env.get("cache").Status.Update)
+	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
+	if n := replicas(v1alpha1.TransferRunning); n != 1 || env.Get("cache").Status.Update == nil {
+		t.Errorf("during the restore, the shard has %d pods; the update is %+v", n, env.Get("cache").Status.Update)
 	}
 	if n := replicas(v1alpha1.TransferComplete); n != 2 {
 		t.Errorf("after the restore, the shard has %d pods", n)
@@ -203,32 +206,32 @@ func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 // An operator that has just started may read an older spec.
 func TestSpecThatIsNotTheLatestDeletesNoShard(t *testing.T) {
 	env := newEnv(t)
-	former := env.create("cache", "size: 1")
-	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 })
-	env.converge("cache")
+	former := env.Create("cache", "size: 1")
+	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 })
+	env.Converge("cache")
 	env.reconciler.memories.forget(client.ObjectKeyFromObject(former))
 	env.reconciler.Client = &staleClient{Client: env.reconciler.Client, memcached: former}
-	if env.reconcile("cache"); !env.exists("cache-1", &appsv1.ReplicaSet{}) {
+	if env.Reconcile("cache"); !env.Exists("cache-1", &appsv1.ReplicaSet{}) {
 		t.Error("the second shard was deleted")
 	}
 }
 
 func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 3")
-	m := env.converge("cache")
+	env.Create("cache", "size: 3")
+	m := env.Converge("cache")
 	name := client.ObjectKeyFromObject(m)
 	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 3)); n != want {
 		t.Fatalf("%d objects, want %d", n, want)
 	}
-	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
-	env.converge("cache")
+	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	env.Converge("cache")
 	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
 	}
-	env.must(env.admin.Delete(env.ctx, m))
-	_, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: name})
-	env.must(err)
+	env.Must(env.Admin.Delete(env.Ctx, m))
+	_, err := env.reconciler.Reconcile(env.Ctx, ctrl.Request{NamespacedName: name})
+	env.Must(err)
 	if memory := env.reconciler.memories.get(name); memory.UpToDate != nil || memory.replaced.version != "" {
 		t.Errorf("the deleted Memcached has the memory %+v", memory)
 	}
@@ -240,18 +243,18 @@ func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
 	env := newEnv(t)
 	now := testclock.NewFakePassiveClock(time.Now())
 	env.reconciler.Clock = now
-	old := env.create("cache", "size: 1")
-	env.reconcile("cache")
+	old := env.Create("cache", "size: 1")
+	env.Reconcile("cache")
 	stale := &staleClient{Client: env.reconciler.Client, memcached: old}
 	env.reconciler.Client = stale
-	before := env.writes
+	before := env.Writes.Load()
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)}
-	result, err := env.reconciler.Reconcile(env.ctx, request)
-	if env.must(err); env.writes != before || result.RequeueAfter != apiserver.StaleRequeue || stale.lists != 0 {
-		t.Errorf("%d writes and %d lists, requeue after %s", env.writes-before, stale.lists, result.RequeueAfter)
+	result, err := env.reconciler.Reconcile(env.Ctx, request)
+	if env.Must(err); env.Writes.Load() != before || result.RequeueAfter != apiserver.StaleRequeue || stale.lists != 0 {
+		t.Errorf("%d writes and %d lists, requeue after %s", env.Writes.Load()-before, stale.lists, result.RequeueAfter)
 	}
 	now.SetTime(now.Now().Add(5 * time.Second)) // an etcd that was restored keeps the old version
-	if _, err = env.reconciler.Reconcile(env.ctx, request); err != nil || stale.lists == 0 {
+	if _, err = env.reconciler.Reconcile(env.Ctx, request); err != nil || stale.lists == 0 {
 		t.Errorf("five seconds later: %d lists, error %v", stale.lists, err)
 	}
 }
@@ -276,4 +279,64 @@ func (s *staleClient) Get(ctx context.Context, key client.ObjectKey, o client.Ob
 func (s *staleClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	s.lists++
 	return s.Client.List(ctx, list, options...)
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "size: 1")
+	env.Converge("cache")
+	for name, c := range map[string]struct {
+		object    client.Object
+		name      string
+		edit      func(client.Object)
+		corrected func(client.Object) bool
+	}{
+		"a changed port": {&corev1.Service{}, "cache-0",
+			func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
+			func(o client.Object) bool {
+				return o.(*corev1.Service).Spec.Ports[0].TargetPort == intstr.FromString("memcached")
+			}},
+		"a widened selector": {&corev1.Service{}, "cache",
+			func(o client.Object) { o.(*corev1.Service).Spec.Selector = map[string]string{"a": "b"} },
+			func(o client.Object) bool {
+				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
+			}},
+		"no replicas": {&appsv1.ReplicaSet{}, "cache-0",
+			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
+			func(o client.Object) bool { return *o.(*appsv1.ReplicaSet).Spec.Replicas == 1 }},
+		"an edited template": {&appsv1.ReplicaSet{}, "cache-0",
+			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "other" },
+			func(o client.Object) bool {
+				return o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image == "docker.io/library/memcached:1.6.45"
+			}},
+		"a removed label": {&networkingv1.NetworkPolicy{}, "cache",
+			func(o client.Object) { o.SetLabels(nil) },
+			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
+		"an opened policy": {&networkingv1.NetworkPolicy{}, "cache",
+			func(o client.Object) {
+				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
+			},
+			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 4 }},
+		"a loosened budget": {&policyv1.PodDisruptionBudget{}, "cache",
+			func(o client.Object) {
+				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+			},
+			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
+		"a removed owner": {&corev1.Service{}, "cache-0",
+			func(o client.Object) { o.SetOwnerReferences(nil) },
+			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env.TB = t
+			env.Read(c.name, c.object)
+			uid := c.object.GetUID()
+			c.edit(c.object)
+			env.Must(env.Admin.Update(env.Ctx, c.object, client.FieldOwner("user")))
+			env.Converge("cache")
+			env.Read(c.name, c.object)
+			if !c.corrected(c.object) || c.object.GetUID() != uid {
+				t.Errorf("not corrected in place: %+v", c.object)
+			}
+		})
+	}
 }

@@ -39,16 +39,16 @@ func (c *secretless) Create(ctx context.Context, o client.Object, options ...cli
 func handoverSecret(env *testEnv) *corev1.Secret {
 	env.Helper()
 	secret := &corev1.Secret{}
-	env.read("cache-handover", secret)
+	env.Read("cache-handover", secret)
 	return secret
 }
 
 func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	env := newEnv(t)
-	m := env.create("cache", "size: 2")
-	env.converge("cache")
+	m := env.Create("cache", "size: 2")
+	env.Converge("cache")
 	secret, set := handoverSecret(env), &appsv1.ReplicaSet{}
-	env.read("cache-0", set)
+	env.Read("cache-0", set)
 	if len(secret.Data[resources.HandoverKey]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
 		t.Errorf("the Secret is %+v", secret)
 	}
@@ -60,8 +60,8 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 		zero = zero && b == 0
 	}
 	other := newEnv(t)
-	other.create("cache", "size: 1")
-	other.converge("cache")
+	other.Create("cache", "size: 1")
+	other.Converge("cache")
 	if zero || string(handoverSecret(other).Data[resources.HandoverKey]) == string(secret.Data[resources.HandoverKey]) {
 		t.Error("the key isn't random")
 	}
@@ -69,14 +69,14 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	// An idle Memcached costs no writes, and the next template recreates the Secret.
 	counter := &secretless{Client: env.reconciler.Client}
 	env.reconciler.Client = counter
-	env.must(env.admin.Delete(env.ctx, secret))
-	before := env.writes
-	env.converge("cache")
-	if counter.creates != 0 || env.writes != before {
-		t.Errorf("an idle Memcached made %d writes, %d of them of a Secret", env.writes-before, counter.creates)
+	env.Must(env.Admin.Delete(env.Ctx, secret))
+	before := env.Writes.Load()
+	env.Converge("cache")
+	if counter.creates != 0 || env.Writes.Load() != before {
+		t.Errorf("an idle Memcached made %d writes, %d of them of a Secret", env.Writes.Load()-before, counter.creates)
 	}
-	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
-	env.converge("cache")
+	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
+	env.Converge("cache")
 	if handoverSecret(env).UID == secret.UID {
 		t.Error("the Secret wasn't recreated")
 	}
@@ -86,36 +86,36 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 // of that one would have no key.
 func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 	env := newEnv(t)
-	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
-	env.must(env.admin.Create(env.ctx, former))
-	m := env.create("cache", "size: 1")
+	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
+	env.Must(env.Admin.Create(env.Ctx, former))
+	m := env.Create("cache", "size: 1")
 	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(plan.FormerSecret / 2))
 	for range 3 {
-		env.reconcile("cache")
+		env.Reconcile("cache")
 	}
-	if env.exists("cache-0", &appsv1.ReplicaSet{}) {
+	if env.Exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("the shard doesn't wait")
 	}
-	env.must(env.admin.Delete(env.ctx, former))
-	env.converge("cache")
-	if !env.exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
+	env.Must(env.Admin.Delete(env.Ctx, former))
+	env.Converge("cache")
+	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
 		t.Errorf("the Secret is %+v", handoverSecret(env))
 	}
-	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
-	env.converge("cache")
-	if !env.exists("cache-1", &appsv1.ReplicaSet{}) {
+	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
+	env.Converge("cache")
+	if !env.Exists("cache-1", &appsv1.ReplicaSet{}) {
 		t.Error("the second shard waits")
 	}
 }
 
 func TestExistingHandoverSecretIsKept(t *testing.T) {
 	env := newEnv(t)
-	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
-	env.must(env.admin.Create(env.ctx, others))
-	env.create("cache", "size: 1")
+	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
+	env.Must(env.Admin.Create(env.Ctx, others))
+	env.Create("cache", "size: 1")
 	env.skipAnHour()
-	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	if !env.exists("cache-0", &appsv1.ReplicaSet{}) {
+	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("there is no shard")
 	}
 	if secret := handoverSecret(env); secret.ResourceVersion != others.ResourceVersion {
@@ -136,12 +136,12 @@ func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
 			env := newEnv(t)
 			failing := &secretless{Client: env.reconciler.Client, err: c.err}
 			env.reconciler.Client = failing
-			env.create("cache", "size: 1")
-			if _, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.namespace, Name: "cache"}}); err == nil {
+			env.Create("cache", "size: 1")
+			if _, err := env.reconciler.Reconcile(env.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.Namespace, Name: "cache"}}); err == nil {
 				t.Error("the write isn't repeated")
 			}
 			var sets appsv1.ReplicaSetList
-			env.must(env.admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
+			env.Must(env.Admin.List(env.Ctx, &sets, client.InNamespace(env.Namespace)))
 			if len(sets.Items) != c.shards {
 				t.Errorf("%d shards, want %d", len(sets.Items), c.shards)
 			}

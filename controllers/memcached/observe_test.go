@@ -23,15 +23,15 @@ import (
 // Its result may differ: it had other credentials and another agent image.
 func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 	env := newEnv(t)
-	m := env.create("cache", "size: 1")
-	env.converge("cache")
-	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Labels: resources.PreflightLabels("cache")}}
+	m := env.Create("cache", "size: 1")
+	env.Converge("cache")
+	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Labels: resources.PreflightLabels("cache")}}
 	template.Spec.Containers = []corev1.Container{{Name: resources.Container, Image: "memcached"}}
 	for name, uid := range map[string]types.UID{"own": m.UID, "before": "before"} {
 		pod := template.DeepCopy()
 		pod.Name = name
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached", Name: "cache", UID: uid, Controller: ptr.To(true)}}
-		env.must(env.admin.Create(env.ctx, pod))
+		env.Must(env.Admin.Create(env.Ctx, pod))
 	}
 	obs := env.observe("cache")
 	if len(obs.PreflightPods) != 1 || obs.PreflightPods[0].Name != "own" {
@@ -41,14 +41,14 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 
 func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 2")
-	env.converge("cache")
+	env.Create("cache", "size: 2")
+	env.Converge("cache")
 	var owned [2]*metav1.FieldsV1
 	for i, name := range []string{"cache-0", "cache-1"} {
 		set := &appsv1.ReplicaSet{}
-		env.read(name, set)
+		env.Read(name, set)
 		before := set.DeepCopy()
-		env.must(trim(set))
+		env.Must(trim(set))
 		owned[i] = set.ManagedFields[0].FieldsV1
 		if !slices.ContainsFunc(before.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.FieldsV1.Equal(*owned[i]) }) {
 			t.Errorf("%s has the fields of another object: %s", name, owned[i])
@@ -79,39 +79,39 @@ func TestOtherMemcachedsAreReadForAnotherDefaultImageOnly(t *testing.T) {
 	env.reconciler.Client = countLists{env.reconciler.Client, &lists}
 	env.reconciler.Options.DefaultImage = former
 	for _, name := range []string{"a", "b"} {
-		env.create(name, "size: 1")
-		env.converge(name)
-		env.answer(env.runPod(name+"-0", "x", "10.0.0."+strconv.Itoa(len(env.agents))), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
-		env.converge(name)
+		env.Create(name, "size: 1")
+		env.Converge(name)
+		env.Answer(env.RunPod(name+"-0", "x", "10.0.0."+strconv.Itoa(len(env.Agents))), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+		env.Converge(name)
 	}
 	if lists != 0 {
 		t.Errorf("in steady state the operator listed all Memcacheds %d times", lists)
 	}
 	env.reconciler.Options.DefaultImage = current
-	b := env.converge("b")
-	env.wantCondition(b, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, former, current)
-	if a := env.converge("a"); a.Status.Image != current || b.Status.Image != former || lists == 0 {
+	b := env.Converge("b")
+	env.WantCondition(b, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, former, current)
+	if a := env.Converge("a"); a.Status.Image != current || b.Status.Image != former || lists == 0 {
 		t.Errorf("a has the image %s, and b, which waits for it, %s", a.Status.Image, b.Status.Image)
 	}
 }
 
 func TestTransfersOfOtherMemcachedsAreIgnored(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "{size: 1, refill: {}}")
-	env.converge("cache")
+	env.Create("cache", "{size: 1, refill: {}}")
+	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}
 	for _, name := range []string{"cache", "sessions"} {
 		of := v1alpha1.MemcachedReference{Name: name}
-		env.must(env.admin.Create(env.ctx, &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: of, Store: store}}))
-		env.must(env.admin.Create(env.ctx, &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: of, BackupRef: &v1alpha1.BackupReference{Name: "b"}}}))
+		env.Must(env.Admin.Create(env.Ctx, &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: of, Store: store}}))
+		env.Must(env.Admin.Create(env.Ctx, &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: of, BackupRef: &v1alpha1.BackupReference{Name: "b"}}}))
 	}
 	if obs := env.observe("cache"); len(obs.Backups) != 1 || obs.Backups[0].Name != "of-cache" || len(obs.Restores) != 1 || obs.Restores["of-cache"].APIObject == nil {
 		t.Errorf("backups %v, restores %v", obs.Backups, obs.Restores)
 	}
-	m := env.get("cache")
+	m := env.Get("cache")
 	m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "of-sessions", Phase: v1alpha1.TransferRunning}
-	env.must(env.admin.Status().Update(env.ctx, m))
+	env.Must(env.Admin.Status().Update(env.Ctx, m))
 	if obs := env.observe("cache"); obs.Restores["of-sessions"].APIObject == nil || obs.Restores["of-sessions"].Owner != observation.Foreign {
 		t.Errorf("a restore that has the name of the bootstrap's is %+v", obs.Restores["of-sessions"])
 	}

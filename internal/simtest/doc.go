@@ -4,6 +4,7 @@
 //	apiserver   an API server that gives objects identity, age, versions, generation and the
 //	            owners of their fields
 //	server      an API server with all versions of every object
+//	env         a namespace of a test that reconciles step by step
 //	kubernetes  the ReplicaSet controller, the scheduler, the garbage collector, the node controller,
 //	            and who backs up and restores
 //	kubelet     the kubelet, the agent, and a memcached that holds items

@@ -15,11 +15,11 @@ import (
 
 func TestScaleSubresourceSetsTheSize(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 2")
-	m := env.converge("cache")
+	env.Create("cache", "size: 2")
+	m := env.Converge("cache")
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))
-	env.must(admin.SubResource("scale").Patch(env.ctx, m, patch))
-	m = env.converge("cache")
+	env.Must(admin.SubResource("scale").Patch(env.Ctx, m, patch))
+	m = env.Converge("cache")
 	if *m.Spec.Size != 3 || m.Status.Size != 3 || !strings.Contains(m.Status.Selector, v1alpha1.LabelInstance+"=cache") {
 		t.Errorf("size %d, status %+v", *m.Spec.Size, m.Status)
 	}
@@ -27,10 +27,10 @@ func TestScaleSubresourceSetsTheSize(t *testing.T) {
 
 func TestKubectlGetPrintsStatusColumns(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", "size: 1")
-	env.converge("cache")
-	env.runPod("cache-0", "a", "10.0.0.1")
-	env.converge("cache")
+	env.Create("cache", "size: 1")
+	env.Converge("cache")
+	env.RunPod("cache-0", "a", "10.0.0.1")
+	env.Converge("cache")
 	table := env.table()
 	var names []string
 	for _, c := range table.ColumnDefinitions {
@@ -52,9 +52,9 @@ func (env *testEnv) table() *metav1.Table {
 	config := rest.CopyConfig(server.Admin)
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	tables, err := rest.UnversionedRESTClientFor(config)
-	env.must(err)
+	env.Must(err)
 	table := &metav1.Table{}
-	env.must(tables.Get().Timeout(time.Minute).AbsPath("/apis/"+v1alpha1.GroupVersion.String()+"/namespaces/"+env.namespace+"/memcacheds").
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(env.ctx).Into(table))
+	env.Must(tables.Get().Timeout(time.Minute).AbsPath("/apis/"+v1alpha1.GroupVersion.String()+"/namespaces/"+env.Namespace+"/memcacheds").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(env.Ctx).Into(table))
 	return table
 }

@@ -22,40 +22,40 @@ import (
 func (env *testEnv) applyAdmissionSamples() {
 	env.Helper()
 	files, err := filepath.Glob("../../config/samples/admission/[^k]*.yaml")
-	env.must(err)
+	env.Must(err)
 	if len(files) != 2 {
 		env.Fatalf("samples %v", files)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		env.must(err)
+		env.Must(err)
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			o := &unstructured.Unstructured{}
-			env.must(yaml.Unmarshal([]byte(document), o))
+			env.Must(yaml.Unmarshal([]byte(document), o))
 			if o.GetKind() == "ValidatingAdmissionPolicyBinding" && o.GetName() == "restrict-memcacheds" {
-				env.must(unstructured.SetNestedStringMap(o.Object, map[string]string{corev1.LabelMetadataName: env.namespace},
+				env.Must(unstructured.SetNestedStringMap(o.Object, map[string]string{corev1.LabelMetadataName: env.Namespace},
 					"spec", "matchResources", "namespaceSelector", "matchLabels"))
 			}
-			env.must(admin.Create(env.ctx, o, client.FieldValidation(metav1.FieldValidationStrict)))
-			env.Cleanup(func() { _ = admin.Delete(env.ctx, o) })
+			env.Must(admin.Create(env.Ctx, o, client.FieldValidation(metav1.FieldValidationStrict)))
+			env.Cleanup(func() { _ = admin.Delete(env.Ctx, o) })
 		}
 	}
 }
 
 func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env := newEnv(t)
-	before := env.create("before", "image: evil.example.com/x:1")
+	before := env.Create("before", "image: evil.example.com/x:1")
 	env.applyAdmissionSamples()
 	rejection := func(o client.Object) (err error) {
 		// An API server uses each new policy after a moment.
-		env.must(wait.PollUntilContextCancel(env.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		env.Must(wait.PollUntilContextCancel(env.Ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			err = admin.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
 			return err != nil, nil
 		}))
 		return err
 	}
 	evil := before.DeepCopy()
-	evil.ObjectMeta = metav1.ObjectMeta{Namespace: env.namespace, Name: "evil"}
+	evil.ObjectMeta = metav1.ObjectMeta{Namespace: env.Namespace, Name: "evil"}
 	_ = rejection(evil)
 	for name, c := range map[string]struct{ spec, rejected string }{
 		"nothing":                   {"size: 1", ""},
@@ -81,31 +81,31 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		"other users":               {"auth: {secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
 		"an open network policy":    {"networkPolicy: {mode: Open}", "spec.networkPolicy.mode must be Restricted"},
 	} {
-		m, err := env.tryCreate("cache", c.spec)
+		m, err := env.TryCreate("cache", c.spec)
 		switch {
 		case c.rejected == "" && err != nil, c.rejected != "" && (err == nil || !strings.Contains(err.Error(), c.rejected)):
 			t.Errorf("%s: error %v, want %q", name, err, c.rejected)
 		}
 		if m != nil {
-			env.must(admin.Delete(env.ctx, m))
+			env.Must(admin.Delete(env.Ctx, m))
 		}
 	}
 	// Without a field, pods mount Secrets with the name of the Memcached.
-	if _, err := env.tryCreate("ingress", "size: 1"); err == nil || !strings.Contains(err.Error(), "the pods mount the Secrets ingress-tls, ingress-auth, ingress-binding") {
+	if _, err := env.TryCreate("ingress", "size: 1"); err == nil || !strings.Contains(err.Error(), "the pods mount the Secrets ingress-tls, ingress-auth, ingress-binding") {
 		t.Errorf("another name: error %v", err)
 	}
 	// What existed before can be labeled and deleted, for example, but not changed.
 	before.Labels = map[string]string{"team": "shop"}
-	env.must(admin.Update(env.ctx, before))
+	env.Must(admin.Update(env.Ctx, before))
 	before.Spec.Paused = true
-	if err := admin.Update(env.ctx, before); err == nil {
+	if err := admin.Update(env.Ctx, before); err == nil {
 		t.Error("a spec that isn't allowed was changed")
 	}
 	if err := rejection(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "svc"}}); !strings.Contains(err.Error(), "the namespace svc is reserved") {
 		t.Errorf("namespace svc: error %v", err)
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
-	env.must(admin.List(env.ctx, &policies))
+	env.Must(admin.List(env.Ctx, &policies))
 	for _, p := range policies.Items {
 		if p.Status.TypeChecking != nil && len(p.Status.TypeChecking.ExpressionWarnings) > 0 {
 			t.Errorf("%s: %+v", p.Name, p.Status.TypeChecking.ExpressionWarnings)
