@@ -25,7 +25,7 @@ const (
 // cache writes to the memcached of the target. It sends one batch while the answers to
 // the one before are outstanding.
 type cache struct {
-	conn   *boundedConn
+	conn   *protocol.BoundedConn
 	r      *bufio.Reader
 	server protocol.Server
 
@@ -47,7 +47,7 @@ func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedConn{Conn: conn, read: silence, write: silence}
+	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: silence, WriteTimeout: silence}
 	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server}
 	if err := c.prepare(ctx); err != nil {
 		_ = c.close()

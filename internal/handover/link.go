@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
@@ -23,38 +24,12 @@ const (
 	stepTimeout = 2 * time.Minute
 )
 
-// piece is the number of bytes that are written under one deadline.
-const piece = 64 << 10
-
-// boundedConn is a connection whose reads and writes each have a deadline.
-type boundedConn struct {
-	net.Conn
-	read, write time.Duration
-}
-
-func (c *boundedConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.read)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(p)
-}
-
-func (c *boundedConn) Write(p []byte) (n int, err error) {
-	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.write)); err != nil {
-			return n, err
-		}
-		m, err := c.Conn.Write(p[n:min(len(p), n+piece)])
-		n += m
-		if err != nil || n == len(p) {
-			return n, err
-		}
-	}
-}
+// buffer is the size of the buffers of each direction, in bytes.
+const buffer = 64 << 10
 
 // link sends and receives frames. One goroutine reads; any number write.
 type link struct {
-	conn *boundedConn
+	conn *protocol.BoundedConn
 	r    *bufio.Reader
 
 	mu   sync.Mutex
@@ -63,8 +38,8 @@ type link struct {
 }
 
 func newLink(conn net.Conn) *link {
-	bounded := &boundedConn{Conn: conn, read: silence, write: stepTimeout}
-	return &link{conn: bounded, r: bufio.NewReaderSize(bounded, piece), w: bufio.NewWriterSize(bounded, piece)}
+	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: silence, WriteTimeout: stepTimeout}
+	return &link{conn: bounded, r: bufio.NewReaderSize(bounded, buffer), w: bufio.NewWriterSize(bounded, buffer)}
 }
 
 func (l *link) close() { _ = l.conn.Close() }

@@ -68,7 +68,7 @@ func TestMemcachedIsBusyWithAnotherKeyDump(t *testing.T) {
 }
 
 // While a dump isn't read, memcached says that its crawler runs, and the thread that gets another request for one stands
-// still. So protocol.RequestDump asks first.
+// still. So protocol.ReadDump asks first.
 func TestMemcachedShowsThatADumpIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Versions {

@@ -17,17 +17,6 @@ import (
 // the connection before the end of the answer.
 const DumpRequest = "lru_crawler metadump hash\r\n"
 
-// RequestDump sends DumpRequest, unless the stats that were just read show that memcached crawls: ErrBusy. It has an answer for
-// that too, but while the client of another dump doesn't read, the thread that gets the request stands still with all
-// its connections.
-func RequestDump(w io.Writer, general Stats) error {
-	if general.int("lru_crawler_running") != 0 {
-		return ErrBusy
-	}
-	_, err := io.WriteString(w, DumpRequest)
-	return err
-}
-
 var (
 	// ErrBusy is a dump that can't start or continue now, because another one is running
 	// or a part of the hash table is locked.
@@ -117,25 +106,29 @@ func (s Server) dump(ctx context.Context, timeout time.Duration, visit func(List
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+	bounded := &BoundedConn{Conn: conn, ReadTimeout: timeout, WriteTimeout: timeout}
+	if _, err := io.WriteString(bounded, "stats\r\n"); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(conn, "stats\r\n"); err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(conn, MaxLine)
+	r := bufio.NewReaderSize(bounded, MaxLine)
 	general, err := ReadStats(r)
 	if err != nil {
 		return err
 	}
-	if err := RequestDump(conn, general); err != nil {
+	return ReadDump(bounded, r, general, visit)
+}
+
+// ReadDump visits all items, unless the stats that were just read show that memcached crawls: ErrBusy. memcached has an answer
+// for that too, but while the client of another dump doesn't read, the thread that gets the request stands still with all
+// its connections. w and r are of one connection.
+func ReadDump(w io.Writer, r *bufio.Reader, general Stats, visit func(Listed) error) error {
+	if general.int("lru_crawler_running") != 0 {
+		return ErrBusy
+	}
+	if _, err := io.WriteString(w, DumpRequest); err != nil {
 		return err
 	}
-	dump := NewDumpReader(r)
-	for {
-		if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
-			return err
-		}
+	for dump := NewDumpReader(r); ; {
 		item, err := dump.Next()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -31,9 +31,9 @@ const (
 	remoteError = "remote error"
 )
 
-// conn is a connection to a shard. Its reads and writes fail after ioTimeout.
+// conn is a connection to a shard.
 type conn struct {
-	net.Conn
+	protocol.BoundedConn
 	r *bufio.Reader // reads from this conn
 	// maxWrite bounds what writeRequests writes at a time, in bytes; 0 means no limit.
 	maxWrite int
@@ -44,23 +44,9 @@ type conn struct {
 }
 
 func newConn(c net.Conn, buffer int) *conn {
-	wrapped := &conn{Conn: c}
+	wrapped := &conn{BoundedConn: protocol.BoundedConn{Conn: c, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout}}
 	wrapped.r = bufio.NewReaderSize(wrapped, buffer)
 	return wrapped
-}
-
-func (c *conn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(ioTimeout)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(p)
-}
-
-func (c *conn) Write(p []byte) (n int, err error) {
-	if err := c.SetWriteDeadline(time.Now().Add(ioTimeout)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(p)
 }
 
 // writeRequests writes requests that end at these offsets of the text.

@@ -171,20 +171,9 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	if err := protocol.RequestDump(c, c.stats); err != nil {
-		return err
-	}
-	dump := protocol.NewDumpReader(c.r)
-	for {
-		listed, err := dump.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return protocol.ReadDump(c, c.r, c.stats, func(listed protocol.Listed) error {
 		if string(listed.Key) == agentwire.DiscoveryItem {
-			continue // the agent's own, whose addresses would be wrong elsewhere
+			return nil // the agent's own, whose addresses would be wrong elsewhere
 		}
 		if s.spool.keys == most {
 			return wire.FailFinally(wire.ReasonSpoolFull, "shard %d at %s lists more than %d keys, which is far more than it has items; check the Memcached's image", s.pipeline.ordinal, s.pipeline.address, most)
@@ -192,10 +181,8 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 		if listed.Expires == 0 || listed.Expires > c.time+minTTL {
 			s.detector.addUniformly(listed.Key, listed.Expires)
 		}
-		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(c.time-listed.Accessed)); err != nil {
-			return err
-		}
-	}
+		return s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(c.time-listed.Accessed))
+	})
 }
 
 // mostKeys returns how many keys a shard may list: its items, and many that clients add in
