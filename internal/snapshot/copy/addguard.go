@@ -87,15 +87,5 @@ func (g *addGuard) lookUp(b *batch) error {
 		g.text = append(g.text, " u\r\n"...)
 		from = end
 	}
-	if _, err := g.conn.Write(g.text); err != nil {
-		return err
-	}
-	for range b.ends {
-		head, err := protocol.ReadHead(g.conn.r)
-		if err != nil {
-			return err
-		}
-		g.found = append(g.found, head.Code == protocol.MetaHit)
-	}
-	return nil
+	return g.conn.heads(g.text, len(b.ends), func(_ int, head protocol.Head) { g.found = append(g.found, head.Code == protocol.MetaHit) })
 }

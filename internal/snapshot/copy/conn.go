@@ -72,6 +72,21 @@ func (c *conn) writeRequests(text []byte, ends []int) error {
 	return nil
 }
 
+// heads writes some requests and calls visit with the first line of each answer, which has no other.
+func (c *conn) heads(text []byte, requests int, visit func(i int, head protocol.Head)) error {
+	if _, err := c.Write(text); err != nil {
+		return err
+	}
+	for i := range requests {
+		head, err := protocol.ReadHead(c.r)
+		if err != nil {
+			return err
+		}
+		visit(i, head)
+	}
+	return nil
+}
+
 // closeAfter closes the connection when ctx is done, until stop is called.
 func (c *conn) closeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.Close() })

@@ -79,21 +79,17 @@ func (d *lossDetector) check(c *conn) error {
 			requested = append(requested, k.key)
 		}
 	}
-	if _, err := c.Write(text); err != nil {
-		return err
-	}
 	found := 0
-	for _, key := range requested {
-		head, err := protocol.ReadHead(c.r)
-		if err != nil {
-			return err
-		}
+	err := c.heads(text, len(requested), func(i int, head protocol.Head) {
 		if head.Code == protocol.MetaHit {
 			found++
 		}
 		if head.Won {
-			won = append(won, key)
+			won = append(won, requested[i])
 		}
+	})
+	if err != nil {
+		return err
 	}
 	if found*2 < len(requested) {
 		return fmt.Errorf("%w: it has %d of %d keys that it had before", errLost, found, len(requested))

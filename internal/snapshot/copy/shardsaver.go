@@ -333,33 +333,20 @@ func (s *shardSaver) reinvalidate() {
 
 // invalidate invalidates the items that are still stale.
 func invalidate(keys [][]byte, c *conn) error {
-	var text []byte
+	var text, stale []byte
 	for _, key := range keys {
 		text, _ = protocol.AppendMetaGet(text, key, " c u")
 	}
-	if _, err := c.Write(text); err != nil {
-		return err
-	}
-	text = text[:0]
 	requested := 0
-	for _, key := range keys {
-		head, err := protocol.ReadHead(c.r)
-		if err != nil {
-			return err
-		}
+	err := c.heads(text, len(keys), func(i int, head protocol.Head) {
 		// Without a CAS a newer value could be invalidated.
 		if head.Code == protocol.MetaHit && head.Stale && head.CAS != 0 {
-			text, _ = protocol.AppendInvalidate(text, key, head.CAS)
+			stale, _ = protocol.AppendInvalidate(stale, keys[i], head.CAS)
 			requested++
 		}
-	}
-	if _, err := c.Write(text); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	for range requested {
-		if _, err := protocol.ReadHead(c.r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.heads(stale, requested, func(int, protocol.Head) {})
 }
