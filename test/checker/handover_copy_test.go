@@ -18,7 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-func receiveFrom(t *testing.T, source string, own *pods.Raw, arguments []string) (handover.Result, error) {
+func receiveFrom(t *testing.T, source string, own *pods.Cache, arguments []string) (handover.Result, error) {
 	return handover.Receive(t.Context(), handover.Target{
 		Source: source, Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: protocol.At(own.Address()),
 		Scan: scanRunning(own.MemoryFile(arguments), own.Address()), Log: slog.New(slog.NewTextHandler(own.Log, nil)),
@@ -36,9 +36,9 @@ func TestHandedOverItemsAreThoseThatTheSourceSaved(t *testing.T) {
 			t.Run(version+" "+options, func(t *testing.T) {
 				t.Parallel()
 				arguments := pods.LayoutArguments(version, options)
-				source := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+				source := pods.StartCache(t, version, arguments...)
 				targetArguments := append(pods.LayoutArguments(other, options), "-m", "120")
-				target := pods.StartRaw(t, other, pods.SharedDir(t), targetArguments...)
+				target := pods.StartCache(t, other, targetArguments...)
 				automove := setting(t, target, "slab_automove")
 				w := pods.NewWorkload(t, source)
 				w.Run(1500)
@@ -105,9 +105,9 @@ func withoutExpiring(one, other map[string]pods.Content) {
 	}
 }
 
-func setting(t *testing.T, r *pods.Raw, name string) string {
+func setting(t *testing.T, r *pods.Cache, name string) string {
 	t.Helper()
-	for line := range strings.Lines(r.Ask("stats settings\r\n", "END\r\n")) {
+	for line := range strings.Lines(r.Talk("stats settings\r\n")) {
 		if value, ok := strings.CutPrefix(line, "STAT "+name+" "); ok {
 			return strings.TrimSpace(value)
 		}
@@ -120,21 +120,21 @@ func setting(t *testing.T, r *pods.Raw, name string) string {
 func TestSmallerTargetKeepsTheHottestItems(t *testing.T) {
 	t.Parallel()
 	arguments := []string{"-m", "128"}
-	source, target := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), arguments...), pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "80")
+	source, target := pods.StartCache(t, pods.Newest, arguments...), pods.StartCache(t, pods.Newest, "-m", "80")
 	const n, hot = 75_000, 7000
 	value := strings.Repeat("x", 1000)
 	var text strings.Builder
 	for i := range n {
 		fmt.Fprintf(&text, "ms key-%d 1000 q\r\n%s\r\n", i, value)
 	}
-	source.Ask(text.String()+"mn\r\n", "MN\r\n")
+	source.Talk(text.String())
 	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Dir: source.Dir, OnStop: func() { source.Stop(syscall.SIGUSR1) }}
 	pods.NextSecond(time.Now().Unix() + 1)
 	text.Reset()
 	for i := range hot {
 		fmt.Fprintf(&text, "ms key-%d 1000 q\r\n%s\r\n", i*10, value)
 	}
-	source.Ask(text.String()+"mn\r\n", "MN\r\n")
+	source.Talk(text.String())
 	result, err := receiveFrom(t, serveHandover(t, o, n, slog.New(slog.DiscardHandler)), target, []string{"-m", "80"})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestSmallerTargetKeepsTheHottestItems(t *testing.T) {
 	for i := range hot {
 		fmt.Fprintf(&text, "mg key-%d q s\r\n", i*10)
 	}
-	if kept := strings.Count(target.Ask(text.String()+"mn\r\n", "MN\r\n"), "HD s1000\r\n"); kept < hot*99/100 {
+	if kept := strings.Count(target.Talk(text.String()), "HD s1000\r\n"); kept < hot*99/100 {
 		t.Errorf("%d of %d hot items are there", kept, hot)
 	}
 }
@@ -155,14 +155,14 @@ func TestSmallerTargetKeepsTheHottestItems(t *testing.T) {
 func TestItemsThatTheTargetRejectsAreCounted(t *testing.T) {
 	t.Parallel()
 	arguments := []string{"-I", "4m"}
-	source, target := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), arguments...), pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
-	source.Ask("ms small 2\r\nab\r\n", "\r\n")
-	source.Ask("ms grows 2\r\nab\r\n", "\r\n")
+	source, target := pods.StartCache(t, pods.Newest, arguments...), pods.StartCache(t, pods.Newest)
+	source.Talk("ms small 2\r\nab\r\n")
+	source.Talk("ms grows 2\r\nab\r\n")
 	large := fmt.Sprintf("ms %%s %d\r\n%s\r\n", 2<<20, strings.Repeat("x", 2<<20))
-	source.Ask(fmt.Sprintf(large, "large"), "\r\n")
+	source.Talk(fmt.Sprintf(large, "large"))
 	o := &fileOrigin{File: source.MemoryFile(arguments), Address: source.Address(), Dir: source.Dir}
 	o.OnStop = func() {
-		source.Ask(fmt.Sprintf(large, "grows"), "\r\n")
+		source.Talk(fmt.Sprintf(large, "grows"))
 		source.Stop(syscall.SIGUSR1)
 	}
 	result, err := receiveFrom(t, serveHandover(t, o, 3, slog.New(slog.DiscardHandler)), target, nil)
@@ -172,18 +172,18 @@ func TestItemsThatTheTargetRejectsAreCounted(t *testing.T) {
 	if result.Items != 1 || result.ItemsBefore != 3 || result.Rejected != 2 {
 		t.Errorf("%+v", result)
 	}
-	if answer := target.Ask("mg small v\r\nmg grows v\r\nmg large v\r\nmn\r\n", "MN\r\n"); answer != "VA 2\r\nab\r\nEN\r\nEN\r\nMN\r\n" {
+	if answer := target.Talk("mg small v\r\nmg grows v\r\nmg large v\r\n"); answer != "VA 2\r\nab\r\nEN\r\nEN\r\n" {
 		t.Errorf("%q", answer)
 	}
 }
 
 func TestTargetWithItemsReceivesNone(t *testing.T) {
 	t.Parallel()
-	source, target := pods.StartRaw(t, pods.Newest, pods.SharedDir(t)), pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
-	target.Ask("ms own 1\r\nx\r\n", "HD\r\n")
+	source, target := pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)
+	target.Talk("ms own 1\r\nx\r\n")
 	o := &fileOrigin{File: source.MemoryFile(nil), Address: source.Address(), Dir: source.Dir, OnStop: func() { t.Error("the source stops") }}
 	_, err := receiveFrom(t, serveHandover(t, o, 0, slog.New(slog.DiscardHandler)), target, nil)
-	if err == nil || errors.Is(err, handover.ErrImpossible) || target.Count() != 1 {
-		t.Errorf("%v, %d items", err, target.Count())
+	if err == nil || errors.Is(err, handover.ErrImpossible) || target.Items() != 1 {
+		t.Errorf("%v, %d items", err, target.Items())
 	}
 }

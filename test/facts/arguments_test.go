@@ -62,13 +62,13 @@ func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
 				t.Run(change.name, func(t *testing.T) {
 					t.Parallel()
 					dir := pods.SharedDir(t)
-					first := pods.StartRaw(t, version, dir)
+					first := pods.StartCacheIn(t, version, dir)
 					pods.Fill(t, first.Address(), 5)
 					first.Stop(syscall.SIGUSR1)
 					pods.NextSecond(pods.StopSecond(t, first.Meta()))
-					second := pods.StartRaw(t, version, dir, change.args...)
+					second := pods.StartCacheIn(t, version, dir, change.args...)
 					want := change.reject || version == pods.Oldest && change.args[len(change.args)-1] == "slab_chunk_max=512"
-					if rejected := second.Count() == 0; rejected != want {
+					if rejected := second.Items() == 0; rejected != want {
 						t.Errorf("rejected is %v, want %v", rejected, want)
 					}
 				})

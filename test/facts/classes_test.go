@@ -35,7 +35,7 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 				t.Run(options, func(t *testing.T) {
 					t.Parallel()
 					words := strings.Fields(options)
-					server := pods.StartRaw(t, version, pods.SharedDir(t), words...)
+					server := pods.StartCache(t, version, words...)
 					conn, err := net.Dial("tcp", server.Address())
 					if err != nil {
 						t.Fatal(err)

@@ -34,14 +34,14 @@ func dump(t *testing.T, address string) (end func(), err error) {
 }
 
 // dumped starts a memcached with so many items, and a dump of them that is not read.
-func dumped(t *testing.T, version string, items int, arguments ...string) (server *pods.Raw, end func()) {
+func dumped(t *testing.T, version string, items int, arguments ...string) (server *pods.Cache, end func()) {
 	t.Helper()
-	server = pods.StartRaw(t, version, pods.SharedDir(t), append([]string{"-m", "256"}, arguments...)...)
+	server = pods.StartCache(t, version, append([]string{"-m", "256"}, arguments...)...)
 	var text strings.Builder
 	for i := range items {
 		fmt.Fprintf(&text, "ms a-key-of-some-length-%0100d 1 q\r\nv\r\n", i)
 	}
-	server.Ask(text.String()+"mn\r\n", "MN\r\n")
+	server.Talk(text.String())
 	// memcached's own crawl, which new items set off, may be before the first one.
 	if !pods.Eventually(func() bool {
 		var err error

@@ -24,7 +24,7 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 			t.Run(version+" "+options, func(t *testing.T) {
 				t.Parallel()
 				arguments := pods.LayoutArguments(version, options)
-				server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+				server := pods.StartCache(t, version, arguments...)
 				file := server.MemoryFile(arguments)
 				w := pods.NewWorkload(t, server)
 				w.Run(1500)
@@ -56,7 +56,7 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				clock = pods.ClockOfMeta(t, server)
 				saved := pods.Collect(t, file.Scan, clock)
 				coldFirst := pods.Collect(t, file.ScanColdFirst, clock)
-				again := pods.StartRaw(t, version, server.Dir, arguments...)
+				again := pods.StartCacheIn(t, version, server.Dir, arguments...)
 				want = w.Answers(again)
 				pods.WantEqual(t, "after the save", saved, want)
 				pods.WantEqual(t, "after the save, coldest first", coldFirst, want)
@@ -73,7 +73,7 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			arguments := pods.LayoutArguments(version, "-I 4m -o slab_chunk_max=16 -f 2")
-			server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+			server := pods.StartCache(t, version, arguments...)
 			file := server.MemoryFile(arguments)
 			w := pods.NewWorkload(t, server)
 			for range 20 {
@@ -106,7 +106,7 @@ func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
 	for _, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			server := pods.StartCache(t, version)
 			file := server.MemoryFile(nil)
 			w := pods.NewWorkload(t, server)
 			for _, request := range []string{
@@ -135,7 +135,7 @@ func TestClockOfAStoppedMemcached(t *testing.T) {
 	for _, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			server := pods.StartCache(t, version)
 			file := server.MemoryFile(nil)
 			w := pods.NewWorkload(t, server)
 			w.Do("ms short 1 T3\r\nx")
@@ -164,7 +164,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			arguments := pods.LayoutArguments(version, "-I 4m")
-			server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+			server := pods.StartCache(t, version, arguments...)
 			file := server.MemoryFile(arguments)
 			const constant = 2000
 			pods.Fill(t, server.Address(), constant)
@@ -217,7 +217,7 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 	for _, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			server := pods.StartCache(t, version)
 			pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
 			for range 3 {
 				if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())); err != nil {
@@ -227,7 +227,7 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 			if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another growth factor: %v", err)
 			}
-			other := pods.StartRaw(t, version, pods.SharedDir(t))
+			other := pods.StartCache(t, version)
 			if err := other.MemoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another smallest item, without items: %v", err)
 			}

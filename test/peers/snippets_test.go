@@ -53,7 +53,7 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 				words, environment = serveUser(t)
 			}
 			for range 3 {
-				servers = append(servers, pods.StartRaw(t, pods.Newest, pods.SharedDir(t), words...).Address())
+				servers = append(servers, pods.StartCache(t, pods.Newest, words...).Address())
 			}
 			// In this directory, go finds the library in the module of the tests.
 			cmd := exec.Command(command[0], append(command[1:len(command)-1:len(command)-1], file)...)
@@ -105,7 +105,7 @@ func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
 	}
 	var servers []string
 	for range 3 {
-		servers = append(servers, pods.StartRaw(t, pods.Newest, pods.SharedDir(t)).Address())
+		servers = append(servers, pods.StartCache(t, pods.Newest).Address())
 	}
 	servers[1] = "127.0.0.1:1" // nothing listens there
 	cmd := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "-c", string(snippet[1])+`

@@ -244,9 +244,9 @@ func smallDisk(t *testing.T, size int) string {
 }
 
 // filled returns a memcached with items.
-func filled(t *testing.T, size int) (*pods.Raw, *items.Set) {
+func filled(t *testing.T, size int) (*pods.Cache, *items.Set) {
 	t.Helper()
-	server := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+	server := pods.StartCache(t, pods.Newest, "-m", "256")
 	set := items.New("stores", size, server.Address())
 	t.Cleanup(func() { _ = set.Close() })
 	if err := set.Fill(); err != nil {
@@ -427,7 +427,7 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 			t.Parallel()
 			const size = 10_000
 			from, set := filled(t, size)
-			into := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+			into := pods.StartCache(t, pods.Newest, "-m", "256")
 			j := newJob(t, test.store)
 			j.task.Servers = []string{from.Address()}
 			saved := j.must(snapshotwire.ActionSave)
@@ -509,9 +509,9 @@ func (j *job) inspect(size int) {
 }
 
 // noisy returns a memcached with items of 100 kB, which nothing makes smaller.
-func noisy(t *testing.T, size int) *pods.Raw {
+func noisy(t *testing.T, size int) *pods.Cache {
 	t.Helper()
-	server := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+	server := pods.StartCache(t, pods.Newest, "-m", "256")
 	conn, err := net.Dial("tcp", server.Address())
 	if err != nil {
 		t.Fatal(err)
@@ -618,7 +618,7 @@ func TestStoreThatStopsMidwayFailsTheTransferAndTheNextOneSucceeds(t *testing.T)
 func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 	t.Parallel()
 	const size = 200
-	from, into := noisy(t, size), pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+	from, into := noisy(t, size), pods.StartCache(t, pods.Newest, "-m", "256")
 	folder := t.TempDir()
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	j := newJob(t, bucket(server, ""))
@@ -640,8 +640,8 @@ func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 		t.Errorf("the outcome is %+v", saved)
 	}
 	j.task.Servers, j.task.Load = []string{into.Address()}, &snapshotwire.Load{}
-	if loaded := restarted(snapshotwire.ActionLoad); loaded.Restored != size || into.Count() != size {
-		t.Errorf("the outcome is %+v, and %d items are there", loaded, into.Count())
+	if loaded := restarted(snapshotwire.ActionLoad); loaded.Restored != size || into.Items() != size {
+		t.Errorf("the outcome is %+v, and %d items are there", loaded, into.Items())
 	}
 }
 

@@ -51,7 +51,7 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 func TestAnotherMemcachedAtThePortIsNotMistakenForOwn(t *testing.T) {
 	t.Parallel()
 	s := pods.NewShard(t)
-	other := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
+	other := pods.StartCache(t, pods.Newest)
 	s.Port = other.Port
 	s.Annotate(agentwire.ArgumentsFile, s.Arguments())
 	s.Launch()

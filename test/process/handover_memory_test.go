@@ -33,7 +33,7 @@ func TestAgentsMemoryInAHandover(t *testing.T) {
 	const perItem, buffers, idle, size = 64, 4 << 20, 4 << 20, 200_000
 	old, next, _ := pods.NewPair(t, "-m", "1200")
 	old.Run()
-	pods.FillCaches(t, size, 500, old.AsCache())
+	pods.FillSized(t, old.Address(), size, 500)
 	before := agentMemory(old, "VmRSS")
 	old.Signal(syscall.SIGTERM)
 	next.Launch()

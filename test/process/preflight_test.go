@@ -78,7 +78,7 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 	t.Run("while its port is taken", func(t *testing.T) {
 		t.Parallel()
 		s := pods.NewShard(t)
-		s.Port = pods.StartRaw(t, pods.Newest, pods.SharedDir(t)).Port
+		s.Port = pods.StartCache(t, pods.Newest).Port
 		wantPreflight(s, s.Arguments(), pods.Newest)
 	})
 	t.Run("found in PATH", func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			"memcached " + pods.Newest + " does not start with its arguments: memcached exited unexpectedly with code"},
 		"with an unknown address": {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1"},
 		"with an address that is in use": {func(s *pods.Shard) string {
-			return s.Arguments("-l", pods.StartRaw(s.T, pods.Newest, pods.SharedDir(s.T)).Address())
+			return s.Arguments("-l", pods.StartCache(s.T, pods.Newest).Address())
 		}, "ddress already in use"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,21 +45,21 @@ func TestRestoreIntoAFullShard(t *testing.T) {
 	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			source := pods.StartCache(t, pods.Newest, "-m", "64")
-			pods.FillCaches(t, 40_000, 500, source)
+			source := pods.StartCache(t, pods.Newest, "-m", "128")
+			pods.FillSized(t, source.Address(), 100_000, 500)
 			own := map[string]entry{}
 			for i := range 200 {
 				// The last ones: there is no room for them.
-				own[fmt.Sprintf("key:0:%d", 39_999-i)] = entry{"newer", 5, -1}
+				own[fmt.Sprintf("item-%d", 99_999-i)] = entry{"newer", 5, -1}
 			}
 			own["with spaces in it"] = entry{"newer", 6, -1}
 			putItems(source, map[string]entry{"with spaces in it": {strings.Repeat("older", 100), 0, -1}})
 			bucket := memblob.OpenBucket(nil)
 			save(t, bucket, pods.SaveTask(source))
-			target := pods.StartCache(t, version, "-m", "8", "-M")
+			target := pods.StartCache(t, version, "-m", "40", "-M")
 			putItems(target, own)
 			outcome := load(t, bucket, pods.LoadTask(target))
-			if outcome.Rejected == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 40_001 ||
+			if outcome.Rejected == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 100_001 ||
 				outcome.Restored+outcome.Kept != target.Items() {
 				t.Errorf("%+v, and the target has %d items", outcome, target.Items())
 			}

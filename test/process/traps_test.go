@@ -22,8 +22,8 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		// The second signal must arrive before the event loop checks for the first, which
 		// it does once a second or at a new connection.
 		for range 5 {
-			r := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
-			r.Count() // its event loop has begun
+			r := pods.StartCache(t, pods.Newest)
+			r.Items() // its event loop has begun
 			if err := r.Command.Process.Signal(syscall.SIGUSR1); err != nil {
 				t.Fatal(err)
 			}
@@ -87,12 +87,12 @@ func TestDowngradeBelow1625(t *testing.T) {
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
 		dir := pods.SharedDir(t)
-		first := pods.StartRaw(t, pods.Newest, dir)
+		first := pods.StartCacheIn(t, pods.Newest, dir)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		second := pods.StartRaw(t, pods.Oldest, dir)
-		if n := second.Count(); n != 0 {
+		second := pods.StartCacheIn(t, pods.Oldest, dir)
+		if n := second.Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 		pods.WantContains(t, "stderr", second.Log.String(), "missing some metadata lines")
@@ -119,13 +119,13 @@ func TestClockSetBack(t *testing.T) {
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
 		dir := pods.SharedDir(t)
-		first := pods.StartRaw(t, pods.Newest, dir)
+		first := pods.StartCacheIn(t, pods.Newest, dir)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		stopped := pods.StopSecond(t, first.Meta())
 		pods.Edit(t, first.Meta(), hourAhead(stopped))
 		pods.NextSecond(stopped)
-		if n := pods.StartRaw(t, pods.Newest, dir).Count(); n != 0 {
+		if n := pods.StartCacheIn(t, pods.Newest, dir).Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
@@ -166,11 +166,11 @@ func TestTruncatedMetaFile(t *testing.T) {
 	t.Run("memcached alone never starts again", func(t *testing.T) {
 		t.Parallel()
 		dir := pods.SharedDir(t)
-		first := pods.StartRaw(t, pods.Newest, dir)
+		first := pods.StartCacheIn(t, pods.Newest, dir)
 		first.Stop(syscall.SIGUSR1)
 		pods.Edit(t, first.Meta(), empty)
 		for range 2 {
-			r := pods.StartRaw(t, pods.Newest, dir)
+			r := pods.StartCacheIn(t, pods.Newest, dir)
 			if !r.HasExited() {
 				t.Error("it runs: the trap no longer exists")
 			}
@@ -205,7 +205,7 @@ func TestVolumeSmallerThanMemory(t *testing.T) {
 	}
 	t.Run("memcached alone starts and dies by SIGBUS", func(t *testing.T) {
 		t.Parallel()
-		r := pods.StartRaw(t, pods.Newest, small(t))
+		r := pods.StartCacheIn(t, pods.Newest, small(t))
 		conn, err := memcacheclient.Dial(t.Context(), r.Address())
 		if err != nil {
 			t.Fatal(err)
@@ -244,14 +244,14 @@ func TestArgumentsThatFailAfterLoadingItems(t *testing.T) {
 	t.Run("memcached alone loses its items", func(t *testing.T) {
 		t.Parallel()
 		dir := pods.SharedDir(t)
-		first := pods.StartRaw(t, pods.Newest, dir)
+		first := pods.StartCacheIn(t, pods.Newest, dir)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		if failed := pods.StartRaw(t, pods.Newest, dir, nowhere...); !failed.HasExited() {
+		if failed := pods.StartCacheIn(t, pods.Newest, dir, nowhere...); !failed.HasExited() {
 			t.Fatal("it listens at an address that is not here")
 		}
-		if n := pods.StartRaw(t, pods.Newest, dir).Count(); n != 0 {
+		if n := pods.StartCacheIn(t, pods.Newest, dir).Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
@@ -291,12 +291,12 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 	t.Run("memcached alone enlarges it at its start", func(t *testing.T) {
 		t.Parallel()
 		dir := pods.SharedDir(t)
-		first := pods.StartRaw(t, pods.Newest, dir)
+		first := pods.StartCacheIn(t, pods.Newest, dir)
 		pods.Fill(t, first.Address(), size)
 		first.Stop(syscall.SIGUSR1)
 		pods.Edit(t, first.Meta(), shrink)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		second := pods.StartRaw(t, pods.Newest, dir, "-vv")
+		second := pods.StartCacheIn(t, pods.Newest, dir, "-vv")
 		if !pods.Eventually(func() bool { return strings.Contains(second.Log.String(), grows) }) {
 			t.Fatal("it does not grow: the trap no longer exists")
 		}

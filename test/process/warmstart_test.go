@@ -11,7 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -70,11 +69,7 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 				s.Memcached = pods.MemcachedPath(version)
 				s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.Port)), 1))
 				s.Run()
-				set := items.Sized("item", 2*64<<20/perItem, perItem-100, s.Address())
-				defer set.Close()
-				if err := set.Fill(); err != nil {
-					t.Fatal(err)
-				}
+				pods.FillSized(t, s.Address(), 2*64<<20/perItem, perItem-100)
 				full := s.Status().Items
 				if full < 64<<20*95/100/perItem {
 					t.Errorf("%d items of %d bytes are less than fit into 64Mi", full, perItem)

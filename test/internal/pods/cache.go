@@ -2,65 +2,93 @@ package pods
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// Cache is a memcached that can be restarted under its address.
+// Cache is a memcached without an agent.
 type Cache struct {
 	T       testing.TB
+	Command *exec.Cmd
+	Port    int
+	Dir     string
+	Exited  chan struct{}
+	Log     *Log
 	version string
-	port    int
-	Args    []string
-	command *exec.Cmd
-	exited  chan struct{}
 }
 
-// StartCache starts a memcached of its own port and waits until it answers.
+// StartCache starts a memcached that is empty, and waits until it answers.
 func StartCache(t testing.TB, version string, args ...string) *Cache {
 	t.Helper()
-	c := &Cache{T: t, version: version, port: FreePort(t), Args: args}
-	c.Start()
-	t.Cleanup(c.Kill)
+	return StartCacheIn(t, version, SharedDir(t), args...)
+}
+
+// StartCacheIn starts a memcached with a data directory, and waits until it answers or exits.
+func StartCacheIn(t testing.TB, version, dir string, args ...string) *Cache {
+	t.Helper()
+	c := &Cache{T: t, version: version, Port: FreePort(t), Dir: dir, Exited: make(chan struct{}), Log: &Log{}}
+	c.start(args)
 	return c
 }
 
-// Address returns where clients reach memcached.
-func (c *Cache) Address() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
-
-// Start starts memcached and waits until it answers.
-func (c *Cache) Start() {
+func (c *Cache) start(args []string) {
 	c.T.Helper()
-	c.command = exec.Command(MemcachedPath(c.version), append([]string{"-u", "root", "-p", strconv.Itoa(c.port), "-U", "0"}, c.Args...)...)
-	if err := c.command.Start(); err != nil {
+	words := append([]string{"-p", strconv.Itoa(c.Port), "-U", "0", "-m", "64"}, args...)
+	words = append(words, "-e", filepath.Join(c.Dir, "memory"))
+	// Through a shell, since the capability to read MEMCACHED_DIR is not yet effective
+	// where the user changes.
+	c.Command = exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh", MemcachedPath(c.version)}, words...)...)
+	c.Command.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid: true, Credential: &syscall.Credential{Uid: UID, Gid: UID}, AmbientCaps: []uintptr{dacReadSearch},
+	}
+	c.Command.Stdout, c.Command.Stderr = c.Log, c.Log
+	if err := c.Command.Start(); err != nil {
 		c.T.Fatal(err)
 	}
-	exited := make(chan struct{})
-	command := c.command
 	go func() {
-		_ = command.Wait()
-		close(exited)
+		_ = c.Command.Wait()
+		close(c.Exited)
 	}()
-	c.exited = exited
-	if !Eventually(func() bool { return c.poke() == nil }) {
-		c.T.Fatal("memcached does not answer")
+	c.T.Cleanup(func() {
+		_ = syscall.Kill(-c.Command.Process.Pid, syscall.SIGKILL)
+		<-c.Exited
+		if c.T.Failed() {
+			c.T.Logf("output of memcached %s %v:\n%s", c.version, words, c.Log)
+		}
+	})
+	if !Eventually(func() bool { return c.HasExited() || c.poke() == nil }) {
+		c.T.Fatal("memcached neither responds nor exits")
 	}
 }
 
-// Kill stops memcached without saving anything.
-func (c *Cache) Kill() {
-	_ = c.command.Process.Kill()
-	<-c.exited
+// Address returns where clients reach memcached.
+func (c *Cache) Address() string { return fmt.Sprintf("127.0.0.1:%d", c.Port) }
+
+// Meta returns the path of the file that describes the saved items.
+func (c *Cache) Meta() string { return filepath.Join(c.Dir, "memory.meta") }
+
+// HasExited returns whether memcached has exited.
+func (c *Cache) HasExited() bool {
+	select {
+	case <-c.Exited:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *Cache) poke() error {
@@ -69,6 +97,43 @@ func (c *Cache) poke() error {
 		return err
 	}
 	return conn.Close()
+}
+
+// Stop sends signals and pokes memcached until it exits.
+func (c *Cache) Stop(signals ...syscall.Signal) {
+	c.T.Helper()
+	for _, signal := range signals {
+		if err := c.Command.Process.Signal(signal); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	if !Eventually(func() bool {
+		_ = c.poke() // it looks at signals once a second, or when a client comes
+		return c.HasExited()
+	}) {
+		c.T.Fatalf("memcached still runs after %v", signals)
+	}
+}
+
+// Items returns the number of all items.
+func (c *Cache) Items() int64 {
+	c.T.Helper()
+	conn, err := protocol.At(c.Address()).Dial(c.T.Context())
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	defer conn.Close()
+	general, err := conn.General(c.T.Context())
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return general.Items
+}
+
+// Kill stops memcached without saving anything.
+func (c *Cache) Kill() {
+	_ = c.Command.Process.Kill()
+	<-c.Exited
 }
 
 // Talk sends text and returns the answers.
@@ -124,60 +189,45 @@ func LoadTask(caches ...*Cache) snapshotwire.Task {
 	return task
 }
 
-// Items returns the number of all items.
-func (c *Cache) Items() int64 { return itemsOf(c.T, c.Address()) }
-
-// FillCaches writes so many items of 500 bytes with keys and half random values.
-func FillCaches(t testing.TB, size, valueBytes int, caches ...*Cache) {
+// StopSecond reads the second in which memcached stopped.
+func StopSecond(t *testing.T, meta string) int64 {
 	t.Helper()
-	var group errgroup.Group
-	for i, c := range caches {
-		group.Go(func() error {
-			conn, err := net.Dial("tcp", c.Address())
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			value := make([]byte, valueBytes)
-			seed := uint64(i + 1)
-			var text []byte
-			for n := range size {
-				// Half of it hard to compress, as values often are.
-				for at := 0; at < valueBytes; at++ {
-					if at%2 == 0 {
-						seed = seed*6364136223846793005 + 1442695040888963407
-						value[at] = byte(seed >> 56)
-					} else {
-						value[at] = 'a' + byte(at%16)
-					}
-				}
-				text = append(text, "set key:"...)
-				text = strconv.AppendInt(text, int64(i), 10)
-				text = append(text, ':')
-				text = strconv.AppendInt(text, int64(n), 10)
-				text = append(text, " 0 0 "...)
-				text = strconv.AppendInt(text, int64(valueBytes), 10)
-				text = append(text, " noreply\r\n"...)
-				text = append(text, value...)
-				text = append(text, "\r\n"...)
-				if len(text) > 1<<20 || n == size-1 {
-					if n == size-1 {
-						text = append(text, "mn\r\n"...)
-					}
-					if _, err := conn.Write(text); err != nil {
-						return err
-					}
-					text = text[:0]
-				}
-			}
-			answer := make([]byte, 4)
-			if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "MN\r\n" {
-				return fmt.Errorf("answer %q: %w", answer, err)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	text, err := os.ReadFile(meta)
+	if err != nil {
 		t.Fatal(err)
 	}
+	lines := strings.Split(string(text), "\n")
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Kstop_time ") })
+	if at < 0 {
+		t.Fatalf("no stop time in %q", text)
+	}
+	second, err := strconv.ParseInt(strings.TrimPrefix(lines[at], "Kstop_time "), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return second
+}
+
+// NextSecond waits until the wall clock is past a second.
+func NextSecond(second int64) {
+	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond)))) //nolint:forbidigo // memcached counts in seconds
+}
+
+// Edit changes memcached's metadata file.
+func Edit(t *testing.T, meta string, change func(string) string) {
+	t.Helper()
+	text, err := os.ReadFile(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Written in place, so that memcached keeps owning it.
+	if err := os.WriteFile(meta, []byte(change(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Exists returns whether there is a file or folder.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }

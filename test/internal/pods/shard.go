@@ -407,7 +407,13 @@ func (s *Shard) Reason() string {
 // Fill writes items to a memcached.
 func Fill(t testing.TB, address string, size int) {
 	t.Helper()
-	set := items.New("item", size, address)
+	FillSized(t, address, size, 0)
+}
+
+// FillSized writes items with values of so many bytes.
+func FillSized(t testing.TB, address string, size, bytes int) {
+	t.Helper()
+	set := items.Sized("item", size, bytes, address)
 	defer set.Close()
 	if err := set.Fill(); err != nil {
 		t.Fatal(err)
@@ -471,7 +477,7 @@ func WriteFile(t testing.TB, path, text string) {
 }
 
 // AsCache lets the tests of snapshots' helpers read and write the items of a shard.
-func (s *Shard) AsCache() *Cache { return &Cache{T: s.T, port: s.Port} }
+func (s *Shard) AsCache() *Cache { return &Cache{T: s.T, Port: s.Port} }
 
 // WaitForPhase waits until the agent reports a phase, and returns its status.
 func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {

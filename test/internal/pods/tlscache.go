@@ -33,13 +33,10 @@ func NewTLSFiles(t testing.TB, ca *testcert.CA, o testcert.Options) TLSFiles {
 // StartTLSCache starts a memcached that serves clients with certificates at the second address, and the test at its own.
 func StartTLSCache(t testing.TB, version string, f TLSFiles, args ...string) (c *Cache, address string) {
 	t.Helper()
-	c = &Cache{T: t, version: version, port: FreePort(t)}
 	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 	file := func(name string) string { return filepath.Join(f.Dir, name) }
-	c.Args = append([]string{"-Z", "-l", "notls:" + c.Address(), "-l", address,
-		"-o", "ssl_chain_cert=" + file("tls.crt") + ",ssl_key=" + file("tls.key") + ",ssl_ca_cert=" + file("ca.crt") + ",ssl_verify_mode=2,ssl_session_cache"}, args...)
-	c.Start()
-	t.Cleanup(c.Kill)
+	options := "ssl_chain_cert=" + file("tls.crt") + ",ssl_key=" + file("tls.key") + ",ssl_ca_cert=" + file("ca.crt") + ",ssl_verify_mode=2,ssl_session_cache"
+	c = StartCache(t, version, append([]string{"-Z", "-l", "notls:127.0.0.1", "-l", address, "-o", options}, args...)...)
 	return c, address
 }
 

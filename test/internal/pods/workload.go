@@ -34,23 +34,22 @@ func LayoutArguments(version, options string) []string {
 }
 
 // MemoryFile opens the memory file of memcached.
-func (r *Raw) MemoryFile(arguments []string) *memfile.File {
-	r.t.Helper()
-	version := filepath.Base(filepath.Dir(r.Command.Args[4])) // after sh -c script name
-	layout, err := memfile.LayoutOf(arguments, version)
+func (c *Cache) MemoryFile(arguments []string) *memfile.File {
+	c.T.Helper()
+	layout, err := memfile.LayoutOf(arguments, c.version)
 	if err != nil {
-		r.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	file, err := memfile.Open(filepath.Join(r.Dir, "memory"), layout)
+	file, err := memfile.Open(filepath.Join(c.Dir, "memory"), layout)
 	if err != nil {
-		r.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = file.Close() })
+	c.T.Cleanup(func() { _ = file.Close() })
 	return file
 }
 
 // ClockOfMeta returns memcached's clock as it was saved.
-func ClockOfMeta(t *testing.T, server *Raw) memfile.Clock {
+func ClockOfMeta(t *testing.T, server *Cache) memfile.Clock {
 	t.Helper()
 	clock, err := datadir.SavedClock(server.Dir)
 	if err != nil {
@@ -154,7 +153,7 @@ type Workload struct {
 }
 
 // NewWorkload returns a client of a memcached.
-func NewWorkload(t *testing.T, server *Raw) *Workload {
+func NewWorkload(t *testing.T, server *Cache) *Workload {
 	t.Helper()
 	w := &Workload{t: t, Rand: rand.New(rand.NewPCG(14, 0)), largest: 1 << 20}
 	for i, word := range server.Command.Args {
@@ -184,7 +183,7 @@ func NewWorkload(t *testing.T, server *Raw) *Workload {
 }
 
 // Reconnect connects to another memcached.
-func (w *Workload) Reconnect(server *Raw) {
+func (w *Workload) Reconnect(server *Cache) {
 	w.t.Helper()
 	if w.conn != nil {
 		_ = w.conn.Close()
@@ -282,7 +281,7 @@ func (w *Workload) Stats() protocol.Stats {
 }
 
 // Answers asks memcached for all keys. It returns none that are stale.
-func (w *Workload) Answers(server *Raw) map[string]Content {
+func (w *Workload) Answers(server *Cache) map[string]Content {
 	w.t.Helper()
 	w.Reconnect(server)
 	items := map[string]Content{}
