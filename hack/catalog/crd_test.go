@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -81,48 +80,10 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with all its objects", v, name)
 				continue
 			}
-			for _, field := range changesBelowLists(before, after) {
-				t.Errorf("operator-controller 1.2 would reject the upgrade from %s: the description of %s changed, or anything below it if it is a list\nRevert the change in api/. Add a new field beside the list.", v, field)
-			}
 			for _, violation := range violations(t, before, after) {
 				t.Errorf("OLM v1 would reject the upgrade from %s: %s\nRevert the change in api/, or make it in a new version of the API.", v, violation)
 			}
 		}
-	}
-}
-
-// changesBelowLists returns the fields with another description, and the lists below which anything changed.
-// operator-controller rejects such changes before the version in which it uses crdify.
-func changesBelowLists(before, after *apiextensionsv1.CustomResourceDefinition) []string {
-	var changed []string
-	var look func(path string, a, b apiextensionsv1.JSONSchemaProps)
-	look = func(path string, a, b apiextensionsv1.JSONSchemaProps) {
-		if a.Description != b.Description || a.Items != nil && !reflect.DeepEqual(a.Items, b.Items) {
-			changed = append(changed, path)
-		}
-		for name, below := range a.Properties {
-			if now, ok := b.Properties[name]; ok {
-				look(path+"."+name, below, now)
-			}
-		}
-	}
-	look("", *before.Spec.Versions[0].Schema.OpenAPIV3Schema, *after.Spec.Versions[0].Schema.OpenAPIV3Schema)
-	return changed
-}
-
-func TestDescriptionsBelowAListAreCompared(t *testing.T) {
-	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
-	after := before.DeepCopy()
-	if changed := changesBelowLists(before, after); changed != nil {
-		t.Errorf("nothing changed, and %v is reported", changed)
-	}
-	shards := after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["shards"].Items.Schema
-	for name, field := range shards.Properties {
-		field.Description = "Other words."
-		shards.Properties[name] = field
-	}
-	if changed := changesBelowLists(before, after); !slices.Equal(changed, []string{".status.shards"}) {
-		t.Errorf("%v are reported, want .status.shards", changed)
 	}
 }
 
