@@ -14,6 +14,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -32,7 +33,7 @@ var packages = []string{
 }
 
 func main() {
-	base := flag.String("base", "origin/main", "commit or branch that the changed lines differ from; empty for all lines")
+	base := flag.String("base", "origin/main", "commit or branch that the changed lines differ from")
 	flag.Parse()
 	if err := os.Chdir(".."); err != nil { // "go -C hack run" starts this program in hack
 		panic(err)
@@ -56,7 +57,7 @@ func run(base string) (survivors int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, file := range sortedFiles(changed) {
+	for _, file := range slices.Sorted(maps.Keys(changed)) {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			return 0, err
@@ -90,31 +91,19 @@ func run(base string) (survivors int, err error) {
 	return survivors, nil
 }
 
-// lines are the changed lines of a file; nil is all of them.
+// lines are the changed lines of a file.
 type lines map[int]bool
 
 // changedLines returns the lines of the packages' files that differ from a base.
 func changedLines(base string) (map[string]lines, error) {
 	args := []string{"diff", "--unified=0", "--no-color", "--no-ext-diff", "--merge-base", base, "--"}
-	if base == "" {
-		args = []string{"ls-files", "--"}
-	}
 	git := exec.Command("git", append(args, packages...)...)
 	git.Stderr = os.Stderr
 	out, err := git.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git %s: %w", args[0], err)
+		return nil, fmt.Errorf("git diff: %w", err)
 	}
-	if base != "" {
-		return parseDiff(string(out)), nil
-	}
-	all := map[string]lines{}
-	for file := range strings.FieldsSeq(string(out)) {
-		if isProduct(file) {
-			all[file] = nil
-		}
-	}
-	return all, nil
+	return parseDiff(string(out)), nil
 }
 
 func isProduct(file string) bool {
@@ -151,15 +140,6 @@ func parseDiff(diff string) map[string]lines {
 	return changed
 }
 
-func sortedFiles(changed map[string]lines) []string {
-	files := make([]string, 0, len(changed))
-	for file := range changed {
-		files = append(files, file)
-	}
-	slices.Sort(files)
-	return files
-}
-
 // mutant replaces a part of a source.
 type mutant struct {
 	line, from, to int
@@ -186,7 +166,7 @@ func mutate(source []byte, only lines) (all []mutant, err error) {
 	}
 	add := func(from, to token.Pos, text, what string) {
 		m := mutant{files.Position(from).Line, files.Position(from).Offset, files.Position(to).Offset, text, strings.Join(strings.Fields(what), " ")}
-		if only == nil || only[m.line] {
+		if only[m.line] {
 			all = append(all, m)
 		}
 	}

@@ -26,7 +26,7 @@ func TestMutantsAreOfTheChangedLines(t *testing.T) {
 		only lines
 		want []string
 	}{
-		"all lines": {nil, []string{
+		"all lines": {lines{4: true, 5: true, 8: true, 9: true, 11: true}, []string{
 			"4: negates a < b && isFree()", "4: < becomes <= in a < b", "4: && becomes || in a < b && isFree()", "5: omits n = 1",
 			"8: negates a == 0", "8: == becomes != in a == 0", "9: omits note()", "11: + becomes - in n + 1"}},
 		"some":    {lines{5: true, 11: true}, []string{"5: omits n = 1", "11: + becomes - in n + 1"}},
