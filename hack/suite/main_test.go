@@ -246,7 +246,8 @@ func TestTierFailsWithoutWhatItNeeds(t *testing.T) {
 
 func TestJUnitHasEachTest(t *testing.T) {
 	s := newScripted(t, unit)
-	s.goPrints(failed, failed...)
+	colored := append([]string{`{"Action":"output","Package":"example.com/a","Test":"TestB","Output":"\u001b[31m\n"}`}, failed...)
+	s.goPrints(colored, colored...)
 	s.want(errFailed, "1 passed, 1 failed")
 	content, err := os.ReadFile(filepath.Join(s.dist, "junit", "unit.xml"))
 	if err != nil {
@@ -263,7 +264,7 @@ func TestJUnitHasEachTest(t *testing.T) {
 	if err := xml.Unmarshal(content, &suite); err != nil {
 		t.Fatal(err)
 	}
-	if suite.Tests != 2 || suite.Failures != 1 || suite.Cases[1].Name != "TestB" || suite.Cases[1].Failure != "output of TestB\n" {
+	if suite.Tests != 2 || suite.Failures != 1 || suite.Cases[1].Name != "TestB" || suite.Cases[1].Failure != "\uFFFD[31m\noutput of TestB\n" {
 		t.Errorf("got %+v", suite)
 	}
 }

@@ -39,7 +39,7 @@ func (r *results) junit(path, name string, v verdict, took time.Duration) error 
 			o := r.outcomes[id]
 			c := testcase{Package: id.pkg, Name: id.test, Seconds: o.elapsed.Seconds()}
 			if failed {
-				c.Failure = &failure{Message: "failed", Text: printable(tail(o.output.String()))}
+				c.Failure = &failure{Message: "failed", Text: tail(o.output.String())}
 				s.Failures++
 			}
 			s.Tests++
@@ -54,16 +54,6 @@ func (r *results) junit(path, name string, v verdict, took time.Duration) error 
 		return err
 	}
 	return write(path, append([]byte(xml.Header), content...))
-}
-
-// printable omits the control characters that XML cannot contain.
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' && c != '\n' && c != '\t' {
-			return -1
-		}
-		return c
-	}, text)
 }
 
 func write(path string, content []byte) error {
