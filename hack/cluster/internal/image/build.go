@@ -62,7 +62,7 @@ func Build(s Source) (v1.Image, error) {
 		}
 	}
 	if b.image == nil {
-		return nil, fmt.Errorf("%s: the last FROM must name one image and nothing else", s.Dockerfile)
+		return nil, fmt.Errorf("%s: the last stage must have no name", s.Dockerfile)
 	}
 	return withLayers(b.image, b.config, b.layers...)
 }
@@ -103,8 +103,6 @@ func (b *builder) do(s step) error {
 	switch {
 	case s.name == "FROM":
 		return b.from(s)
-	case b.root == "" && b.image == nil:
-		return errors.New("the Dockerfile must begin with FROM")
 	case s.name == "COPY":
 		return b.copy(s)
 	case b.image == nil:
@@ -117,7 +115,10 @@ func (b *builder) from(s step) error {
 	if b.image != nil {
 		return errors.New("an earlier stage must have a name")
 	}
-	words := strings.Fields(s.text)
+	words, err := s.words()
+	if err != nil {
+		return err
+	}
 	b.root, b.dir, b.environment = "", "/", nil
 	if n := len(words); n >= 3 && strings.EqualFold(words[n-2], "AS") {
 		if base := words[n-3]; base != "golang" && !strings.HasPrefix(base, "golang:") {
@@ -126,9 +127,6 @@ func (b *builder) from(s step) error {
 		b.root = filepath.Join(b.work, "stage-"+words[n-1])
 		b.stages[words[n-1]] = b.root
 		return os.MkdirAll(b.root, 0o755)
-	}
-	if len(words) != 1 {
-		return errors.New("the last FROM must name one image and nothing else")
 	}
 	if words[0] == "scratch" || b.LocalBase != "" {
 		b.image, b.config = empty.Image, v1.Config{}
@@ -191,9 +189,6 @@ func configure(config *v1.Config, s step) error {
 	if err != nil {
 		return err
 	}
-	if len(words) == 0 {
-		return fmt.Errorf("%s is empty", s.name)
-	}
 	switch s.name {
 	case "LABEL":
 		pairs, err := s.pairs()
@@ -241,9 +236,6 @@ func (b *builder) copy(s step) error {
 	if !path.IsAbs(target) {
 		target = path.Join(b.dir, target) + "/"
 	}
-	if len(sources) > 1 && !strings.HasSuffix(target, "/") {
-		return fmt.Errorf("COPY of %d sources must have a target that ends in /", len(sources))
-	}
 	for _, source := range sources {
 		if err := copyTree(from, path.Clean(strings.TrimPrefix(source, "/")), to, target, ignored); err != nil {
 			return fmt.Errorf("copying %s: %w", source, err)
@@ -264,11 +256,8 @@ func copyTree(from, source, to, target string, ignored *patternmatcher.PatternMa
 			if err != nil {
 				return err
 			}
-			if skip && entry.IsDir() && file != "." && !hasException(ignored, file) {
-				return fs.SkipDir
-			}
 			if skip {
-				return nil
+				return nil // a later pattern may keep a part of a folder
 			}
 		}
 		if entry.IsDir() {
@@ -285,16 +274,6 @@ func copyTree(from, source, to, target string, ignored *patternmatcher.PatternMa
 		err = errors.New("the .dockerignore leaves nothing of it")
 	}
 	return err
-}
-
-// hasException reports whether a pattern such as !folder/file keeps a part of an ignored folder.
-func hasException(ignored *patternmatcher.PatternMatcher, folder string) bool {
-	for _, pattern := range ignored.Patterns() {
-		if pattern.Exclusion() && strings.HasPrefix(pattern.String(), folder+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 // CopyFile copies a file with its mode, and follows links.

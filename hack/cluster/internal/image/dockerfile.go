@@ -64,15 +64,15 @@ func parse(dockerfile string, arguments map[string]string) ([]step, error) {
 }
 
 // words splits the text of a step: a JSON array, or words separated by spaces.
-func (s step) words() ([]string, error) {
-	if !strings.HasPrefix(s.text, "[") {
-		return strings.Fields(s.text), nil
+func (s step) words() (words []string, err error) {
+	if words = strings.Fields(s.text); strings.HasPrefix(s.text, "[") {
+		words = nil
+		err = json.Unmarshal([]byte(s.text), &words)
 	}
-	var words []string
-	if err := json.Unmarshal([]byte(s.text), &words); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.text, err)
+	if err == nil && len(words) == 0 {
+		err = fmt.Errorf("%s is empty", s.name)
 	}
-	return words, nil
+	return words, err
 }
 
 // pairs splits the text of a step into KEY=VALUE.
