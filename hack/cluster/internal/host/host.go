@@ -10,17 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 )
 
-// Step reports what runs, how long it took and, in between, that it is alive, on standard error.
+// Step reports what runs and how long it took, on standard error.
 func Step(what string, do func() error) error {
 	start := time.Now()
 	fmt.Fprintf(os.Stderr, "%s …", what)
-	stop := heartbeat(start)
 	err := do()
-	stop()
 	took := time.Since(start).Round(10 * time.Millisecond)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, " failed after %s\n", took)
@@ -32,23 +29,6 @@ func Step(what string, do func() error) error {
 
 // Quietly does a step without a report.
 func Quietly(_ string, do func() error) error { return do() }
-
-// heartbeat writes the elapsed time each 30 s, until it is stopped.
-func heartbeat(start time.Time) (stop func()) {
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(30 * time.Second):
-				fmt.Fprintf(os.Stderr, " %s", time.Since(start).Round(time.Second))
-			}
-		}
-	})
-	return func() { close(done); wg.Wait() }
-}
 
 // Run runs a program. The error contains the last lines of its output.
 func Run(program string, args ...string) error {
