@@ -1,12 +1,11 @@
 package agent
 
 import (
-	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,6 +27,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testvolume"
 )
@@ -83,10 +84,14 @@ func (f *fakeMemcached) start(_ string, words []string, server protocol.Server, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pid++
-	p := &fakeProcess{t: f.t, behavior: f.behavior, zero: time.Now().Add(-62 * time.Second), words: words, own: server.Address, loaded: make(chan struct{}), conns: map[net.Conn]bool{}}
+	p := &fakeProcess{t: f.t, behavior: f.behavior, words: words, own: server.Address, server: fake.New(), loaded: make(chan struct{})}
 	server.DialContext = p.dial
 	p.Process = process.New(server, log)
 	p.PID, p.Process.Signal = f.pid, p.signal
+	p.server.PID, p.server.Before = f.pid, p.before
+	if slices.Contains(words, "-Y") {
+		p.server.LogIn = p.logIn
+	}
 	if i := slices.Index(words, "-e"); i >= 0 {
 		p.dir = filepath.Dir(words[i+1])
 		f.running = p
@@ -100,19 +105,18 @@ type fakeProcess struct {
 	behavior
 	t     *testing.T
 	words []string
-	own   string    // the agent's address
-	dir   string    // of the memory file; empty in a dry run
-	zero  time.Time // of its clock
+	own   string // the agent's address
+	dir   string // of the memory file; empty in a dry run
 
-	mu        sync.Mutex
-	listening bool
-	saving    bool
-	loaded    chan struct{} // closed when it has loaded its items
-	hung      chan struct{} // nil unless it hangs, and closed when it continues
-	items     int64
-	lookups   int64
-	users     map[string]string // nil without authentication
-	conns     map[net.Conn]bool // nil after the exit
+	server  *fake.Server
+	network fake.Network  // closed after the exit
+	loaded  chan struct{} // closed when it has loaded its items
+
+	mu     sync.Mutex
+	exited bool
+	saving bool
+	hung   chan struct{} // nil unless it hangs, and closed when it continues
+	users  map[string]string
 }
 
 func (p *fakeProcess) run() {
@@ -130,14 +134,16 @@ func (p *fakeProcess) run() {
 	if p.deaf != nil && p.deaf(p.words) || !p.pass(p.loads) {
 		return
 	}
-	items := int64(0)
 	if p.dir != "" {
-		items = p.load()
+		p.add(p.load())
 	}
 	p.readUsers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.items, p.listening = items, true
+	if !p.exited {
+		p.server.Serve(&p.network, p.own)
+		go connlimit.Serve(p.network.Listen(forClients), func(conn net.Conn) { go p.serveTLS(conn) })
+	}
 	close(p.loaded)
 }
 
@@ -153,20 +159,17 @@ func (p *fakeProcess) pass(d time.Duration) bool {
 
 func (p *fakeProcess) end(status syscall.WaitStatus) {
 	p.mu.Lock()
-	conns := p.conns
-	p.conns, p.listening = nil, false
+	exited := p.exited
+	p.exited = true
 	p.mu.Unlock()
-	if conns == nil {
-		return
+	if !exited {
+		p.network.Close()
+		p.Exited(status)
 	}
-	for conn := range conns {
-		_ = conn.Close()
-	}
-	p.Exited(status)
 }
 
 // clock returns what memcached's clock shows at a time.
-func (p *fakeProcess) clock(at time.Time) int64 { return at.Unix() - p.zero.Unix() }
+func (p *fakeProcess) clock(at time.Time) int64 { return at.Unix() - p.server.Zero().Unix() }
 
 const savedItems = "Kfake_items "
 
@@ -197,9 +200,6 @@ func itemsOf(text []byte) int64 {
 }
 
 func (p *fakeProcess) save() {
-	p.mu.Lock()
-	items := p.items
-	p.mu.Unlock()
 	meta, err := os.ReadFile("datadir/testdata/meta/1.6.45")
 	if err != nil {
 		p.t.Error(err)
@@ -208,7 +208,7 @@ func (p *fakeProcess) save() {
 	for name, value := range map[string]int64{"current_time": p.clock(time.Now().Add(-p.lags)), "stop_time": time.Now().Unix()} {
 		text = regexp.MustCompile("(?m)^K"+name+" .*$").ReplaceAllString(text, fmt.Sprintf("K%s %d", name, value))
 	}
-	text += savedItems + strconv.FormatInt(items, 10) + "\n"
+	text += savedItems + strconv.Itoa(len(p.server.Items())) + "\n"
 	if err := os.WriteFile(datadir.MetaPath(p.dir), []byte(text), 0o600); err != nil {
 		p.t.Error(err)
 	}
@@ -280,29 +280,25 @@ func (p *fakeProcess) change(set func()) {
 }
 
 // add stands for clients that store items.
-func (p *fakeProcess) add(items int64) { p.change(func() { p.items += items }) }
-
-func (p *fakeProcess) dial(_ context.Context, _, address string) (net.Conn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.listening {
-		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+func (p *fakeProcess) add(items int64) {
+	for range items {
+		p.server.Set(rand.Text(), fake.Item{})
 	}
-	client, server := net.Pipe()
-	p.conns[server] = true
-	go func() {
-		defer server.Close()
-		if address == p.own {
-			p.serve(server)
-		} else {
-			p.serveTLS(server)
-		}
-	}()
-	return client, nil
+}
+
+// forClients stands for all addresses but the agent's.
+const forClients = "clients"
+
+func (p *fakeProcess) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if address != p.own {
+		address = forClients
+	}
+	return p.network.DialContext(ctx, network, address)
 }
 
 // serveTLS ends after the handshake.
 func (p *fakeProcess) serveTLS(conn net.Conn) {
+	defer conn.Close()
 	_, text, _ := strings.Cut(strings.Join(p.words, " "), "ssl_chain_cert=")
 	path, _, _ := strings.Cut(text, ",")
 	certificate, err := tls.LoadX509KeyPair(path, path)
@@ -312,65 +308,31 @@ func (p *fakeProcess) serveTLS(conn net.Conn) {
 	_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
 }
 
-func (p *fakeProcess) serve(conn net.Conn) {
-	r, loggedIn := bufio.NewReader(conn), false
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		silent, hung := p.silent != nil && p.silent(p.words), p.hung
-		p.mu.Unlock()
-		if hung != nil {
-			select {
-			case <-hung:
-			case <-p.Done:
-				return
-			}
-		}
-		if silent {
-			_, _ = io.Copy(io.Discard, r)
-			return
-		}
-		if _, err := io.WriteString(conn, p.answer(strings.Fields(line), r, &loggedIn)); err != nil {
-			return
+// before is what the server does before it answers.
+func (p *fakeProcess) before(string) (answer string) {
+	p.mu.Lock()
+	hung, busy := p.hung, p.busy
+	p.mu.Unlock()
+	if p.silent != nil && p.silent(p.words) {
+		<-p.Done
+	}
+	if hung != nil {
+		select {
+		case <-hung:
+		case <-p.Done:
 		}
 	}
+	if busy {
+		return "ERROR Too many open connections\r\n"
+	}
+	return ""
 }
 
-func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) string {
+func (p *fakeProcess) logIn(credentials string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.busy:
-		return "ERROR Too many open connections\r\n"
-	case request[0] == "set" || request[0] == "ms":
-		value, err := r.ReadString('\n')
-		if err != nil {
-			return ""
-		}
-		name, password, _ := strings.Cut(strings.TrimSpace(value), " ")
-		switch {
-		case request[0] == "ms":
-			return "HD\r\n"
-		case p.users == nil || p.users[name] == password && password != "":
-			*loggedIn = true
-			return "STORED\r\n"
-		}
-		return "CLIENT_ERROR authentication failure\r\n"
-	case p.users != nil && !*loggedIn:
-		return "CLIENT_ERROR unauthenticated\r\n"
-	case request[0] == "version":
-		return "VERSION 1.6.45\r\n"
-	case request[0] == "refresh_certs":
-		return "OK\r\n"
-	case request[0] == "stats" && len(request) == 1:
-		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.PID, p.clock(time.Now())-60, time.Now().Unix(), p.items, p.lookups)
-	case request[0] == "stats":
-		return "END\r\n"
-	}
-	return "ERROR\r\n"
+	name, password, _ := strings.Cut(credentials, " ")
+	return password != "" && p.users[name] == password
 }
 
 // pod is a pod of a shard whose containers run the supervisor with a fake memcached, in a bubble of synctest.

@@ -50,7 +50,7 @@ func TestStatusCountsTheLookupsOfTheLastMinute(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		p.run()
 		memcached := p.memcached.latest()
-		memcached.change(func() { memcached.lookups = 30 })
+		memcached.server.Lookups.Store(30)
 		if _, body := p.get(wire.StatusPath); !strings.Contains(body, `"recentGets":30`) {
 			t.Errorf("right after them: %s", body)
 		}

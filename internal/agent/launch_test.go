@@ -22,7 +22,8 @@ func TestFirstResponseIsRetriedWhileThereAreTooManyConnections(t *testing.T) {
 		go process.AwaitFirstResponse(started, responses)
 		p.pass(time.Second)
 		fake := p.memcached.latest()
-		fake.change(func() { fake.busy, fake.items = false, 7 })
+		fake.add(7)
+		fake.change(func() { fake.busy = false })
 		if r := <-responses; r.Hangs || r.Stats == nil || r.Stats.Items != 7 {
 			t.Errorf("%+v", r)
 		}

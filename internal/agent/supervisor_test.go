@@ -331,7 +331,7 @@ func TestStallDuringASaveLetsNoItemLiveLonger(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		p.memcached.set(func(b *behavior) { b.saves, b.lags = 6*time.Second, 6*time.Second })
 		p.run()
-		zero := p.memcached.latest().zero.Unix()
+		zero := p.memcached.latest().server.Zero().Unix()
 		p.finish()
 		saved, err := datadir.Read(p.config.dataDir)
 		if err != nil || saved.File == nil {

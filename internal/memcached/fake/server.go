@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -57,8 +58,11 @@ type Server struct {
 	NoEvictions, NoCAS    bool
 	// Automove is the setting slab_automove.
 	Automove string
-	// Password, if any, is required of the user "user".
-	Password string
+	// LogIn, if any, accepts a name and a password, with a space between them.
+	LogIn func(credentials string) bool
+	// PID is the process, and Lookups counts the gets.
+	PID     int
+	Lookups atomic.Int64
 	// Busy is how many key dumps are rejected. Dump, if any, is the answer to all.
 	Busy int
 	Dump string
@@ -242,7 +246,7 @@ func (s *Server) serve(conn net.Conn) {
 		_ = conn.Close()
 	}()
 	r, w := bufio.NewReader(conn), bufio.NewWriter(conn)
-	loggedIn := s.Password == ""
+	loggedIn := s.LogIn == nil
 	for {
 		if r.Buffered() == 0 && w.Flush() != nil {
 			return
@@ -268,7 +272,7 @@ func (s *Server) serve(conn net.Conn) {
 		case answer != "":
 		case strings.HasPrefix(line, "set "):
 			answer = "STORED\r\n"
-			if loggedIn = loggedIn || string(value) == "user "+s.Password; !loggedIn {
+			if loggedIn = s.LogIn == nil || s.LogIn(string(value)); !loggedIn {
 				answer = "CLIENT_ERROR authentication failure\r\n"
 			}
 		case !loggedIn:
@@ -315,13 +319,16 @@ func (s *Server) answer(line string, value []byte) string {
 	s.requests = append(s.requests, line)
 	words := strings.Fields(line)
 	switch words[0] {
+	case "refresh_certs":
+		return "OK\r\n"
 	case "version":
 		return "VERSION 1.6.45\r\n"
 	case "stats":
 		if len(words) > 1 {
 			return s.settings()
 		}
-		return fmt.Sprintf("STAT pid 7\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT curr_items %d\r\nEND\r\n", int64(s.now())-updateInterval, s.unix(), len(s.items))
+		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n",
+			s.PID, int64(s.now())-updateInterval, s.unix(), len(s.items), s.Lookups.Load())
 	case "lru_crawler":
 		return s.dump()
 	case "flush_all":
@@ -406,6 +413,7 @@ func (s *Server) find(key string) *stored {
 }
 
 func (s *Server) get(key string, flags []string) string {
+	s.Lookups.Add(1)
 	item := s.find(key)
 	if item == nil {
 		return "EN\r\n"

@@ -208,8 +208,8 @@ func TestShardThatStaysUnreachableFailsTheCopy(t *testing.T) {
 		text    string
 	}{
 		"it is down":              {func(_ *setup, source *shard) { source.Stop() }, false, "refused"},
-		"it requires a password":  {func(_ *setup, source *shard) { source.Password = "secret" }, false, "unauthenticated"},
-		"it has another password": {func(s *setup, source *shard) { source.Password = "secret"; s.user("other") }, true, "authentication failure"},
+		"it requires a password":  {func(_ *setup, source *shard) { source.LogIn = acceptsSecret }, false, "unauthenticated"},
+		"it has another password": {func(s *setup, source *shard) { source.LogIn = acceptsSecret; s.user("other") }, true, "authentication failure"},
 		"there is no user yet":    {func(*setup, *shard) {}, true, "has no users"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestCopyLogsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(t)
 		source := s.shard()
-		source.Password = "secret"
+		source.LogIn = acceptsSecret
 		source.put(someItems("key", 10))
 		s.user("secret")
 		task := taskOf(source)

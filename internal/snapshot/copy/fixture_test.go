@@ -236,3 +236,6 @@ func merged(all ...map[string]fake.Item) map[string]fake.Item {
 	}
 	return sum
 }
+
+// acceptsSecret is the LogIn of a server with one user.
+func acceptsSecret(credentials string) bool { return credentials == "user secret" }
