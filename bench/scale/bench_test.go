@@ -22,7 +22,7 @@ func sampleDocument() document {
 		r := run{Size: size, Limit: 256 << 20, Workers: 4, CommandLine: "GOGC=50"}
 		for _, name := range []string{phaseCreate, phaseSteady, phaseResync, phaseRestart, phaseUpdate} {
 			r.Phases = append(r.Phases, phase{Name: name, Took: time.Duration(size) * time.Second / 10, Reconciles: size, First: []time.Duration{time.Second, 2 * time.Second},
-				Counts: audit.Counts{Reads: size, Writes: 10 * size, Made: 9 * size, Statuses: size, Events: 4 * size},
+				Counts: Counts{Reads: size, Writes: 10 * size, Made: 9 * size, Statuses: size, Events: 4 * size},
 				Memory: usage.Memory{Now: int64(size) << 16, Peak: int64(size) << 17}})
 		}
 		d.runs = append(d.runs, r)
@@ -117,5 +117,31 @@ func TestInFlightIsTheTimeInWhichEnoughRequestsOverlap(t *testing.T) {
 	}
 	if got := inFlight(requests, 4); got != 0 {
 		t.Errorf("never four overlap, got %s", got)
+	}
+}
+
+func TestEachRequestIsCountedOnce(t *testing.T) {
+	requests := []audit.Request{
+		{Verb: "get", Resource: "services", Code: 404},
+		{Verb: "list", Resource: "pods", Code: 200},
+		{Verb: "watch", Resource: "pods", Code: 200},
+		{Verb: "patch", Resource: "services", Code: 201},
+		{Verb: "create", Resource: "pods", Code: 201},
+		{Verb: "patch", Resource: "replicasets", Code: 200},
+		{Verb: "delete", Resource: "pods", Code: 200},
+		{Verb: "patch", Resource: "memcacheds/status", Code: 409},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 409},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Code: 200},
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", Code: 201},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
+	}
+	got := countOf(requests)
+	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Rejected: 1}
+	if got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	if got.Changes() != 5 || got.Beyond() != 3 {
+		t.Errorf("%d changes, %d beyond created objects; want 5 and 3", got.Changes(), got.Beyond())
 	}
 }

@@ -19,7 +19,7 @@ type phase struct {
 	Name string
 	// Took is until the phase was done. The operator's requests count until it had written all.
 	Took   time.Duration
-	Counts audit.Counts
+	Counts Counts
 	// First are the times from a change of a Memcached to the first write for it.
 	First      []time.Duration
 	Spent      spent
@@ -95,7 +95,7 @@ func (o *observer) observe(ctx context.Context, name string, do func(context.Con
 	if err != nil {
 		return p, err
 	}
-	p.Counts = audit.Count(requests)
+	p.Counts = countOf(requests)
 	p.First = firstWrites(changes, requests)
 	g, err := o.Operator.Metrics.Read(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *observer) observe(ctx context.Context, name string, do func(context.Con
 	if p.workers, err = g.StartedWorkers(); err != nil { // not before the phase, as the controller may start in it
 		return p, err
 	}
-	p.Waiting = float64(inFlight(audit.Of(requests, scale.OperatorUser, o.began, done), p.workers)) / float64(p.Took)
+	p.Waiting = float64(inFlight(scale.RequestsOf(requests, scale.OperatorUser, o.began, done), p.workers)) / float64(p.Took)
 	p.Memory, err = usage.MemoryOf(o.Operator.Process.Pid)
 	return p, err
 }
@@ -235,7 +235,7 @@ func (o *observer) sayProgress(what string, n int, since time.Duration) (int, er
 		}
 	}
 	o.counted = len(all)
-	c := audit.Count(requests)
+	c := countOf(requests)
 	memory, err := usage.MemoryOf(o.Operator.Process.Pid)
 	if err != nil {
 		return 0, err

@@ -367,7 +367,7 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, since time.Time,
 			return err
 		}
 		requests := map[string]int{}
-		for _, r := range audit.Of(all, scale.OperatorUser, since, time.Now()) {
+		for _, r := range scale.RequestsOf(all, scale.OperatorUser, since, time.Now()) {
 			requests[r.Namespace]++
 		}
 		for _, namespace := range namespaces {

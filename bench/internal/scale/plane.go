@@ -22,7 +22,7 @@ type plane struct {
 	Controllers *Process
 	// Admin has all permissions.
 	Admin *rest.Config
-	Log   *audit.Log
+	Log   *AuditLog
 }
 
 // auditPolicy logs the operator's requests, and the changes of Memcacheds and the deletions that cause them.
@@ -70,7 +70,7 @@ func (p *plane) start(controllers bool) error {
 		}
 	}
 	var err error
-	if p.Log, err = audit.Open(p.path("audit.log")); err != nil {
+	if p.Log, err = openAuditLog(p.path("audit.log")); err != nil {
 		return err
 	}
 	p.servers.ControlPlane.Etcd = &envtest.Etcd{}
@@ -126,7 +126,7 @@ func (p *plane) Requests(ctx context.Context, from, until time.Time) (requests, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return audit.Of(all, OperatorUser, from, until), audit.Of(all, AdminUser, from, until), nil
+	return RequestsOf(all, OperatorUser, from, until), RequestsOf(all, AdminUser, from, until), nil
 }
 
 // stop terminates its programs, those that depend on others first.

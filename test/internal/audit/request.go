@@ -1,4 +1,4 @@
-// Package audit reads requests to an API server from its audit log and counts them.
+// Package audit reads requests to an API server from its audit log.
 package audit
 
 import (

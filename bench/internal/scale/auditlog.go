@@ -1,34 +1,36 @@
-package audit
+package scale
 
 import (
 	"bytes"
 	"errors"
 	"io"
 	"os"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
-// Log is an audit log to which an API server still writes.
-type Log struct {
+// AuditLog is one to which an API server still writes.
+type AuditLog struct {
 	file *os.File
 	// rest is the incomplete last line.
 	rest     []byte
-	requests []Request
+	requests []audit.Request
 }
 
-// Open opens a log.
-func Open(path string) (*Log, error) {
+func openAuditLog(path string) (*AuditLog, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Log{file: file}, nil
+	return &AuditLog{file: file}, nil
 }
 
 // Close closes the log.
-func (l *Log) Close() error { return l.file.Close() }
+func (l *AuditLog) Close() error { return l.file.Close() }
 
 // Requests returns all requests in the log so far in the order of the answers. The caller must not change them.
-func (l *Log) Requests() ([]Request, error) {
+func (l *AuditLog) Requests() ([]audit.Request, error) {
 	buffer := make([]byte, 1<<20)
 	for {
 		n, err := l.file.Read(buffer)
@@ -46,7 +48,7 @@ func (l *Log) Requests() ([]Request, error) {
 }
 
 // parse parses the complete lines of rest.
-func (l *Log) parse() error {
+func (l *AuditLog) parse() error {
 	rest := l.rest
 	for {
 		end := bytes.IndexByte(rest, '\n')
@@ -54,7 +56,7 @@ func (l *Log) parse() error {
 			l.rest = append(l.rest[:0], rest...)
 			return nil
 		}
-		r, counts, err := Parse(rest[:end])
+		r, counts, err := audit.Parse(rest[:end])
 		if err != nil {
 			return err
 		}
@@ -63,4 +65,15 @@ func (l *Log) parse() error {
 		}
 		rest = rest[end+1:]
 	}
+}
+
+// RequestsOf returns the requests of a user that were received from a time to before another one.
+func RequestsOf(requests []audit.Request, user string, from, until time.Time) []audit.Request {
+	var of []audit.Request
+	for _, r := range requests {
+		if r.User == user && !r.Received.Before(from) && r.Received.Before(until) {
+			of = append(of, r)
+		}
+	}
+	return of
 }

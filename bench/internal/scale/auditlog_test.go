@@ -1,4 +1,4 @@
-package audit
+package scale
 
 import (
 	"fmt"
@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
-
-const operator = "system:serviceaccount:ns:op"
-
-var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func at(milliseconds int) time.Time {
 	return noon.Add(time.Duration(milliseconds) * time.Millisecond)
@@ -22,7 +20,7 @@ func line(stage, verb, group, resource, subresource, name string, code, received
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":%q,"verb":%q,"user":{"username":%q},`+
 		`"objectRef":{"resource":%q,"subresource":%q,"namespace":"bench","name":%q,"apiGroup":%q,"apiVersion":"v1"},`+
 		`"responseStatus":{"metadata":{},"code":%d},"requestReceivedTimestamp":%q,"stageTimestamp":%q}`+"\n",
-		stage, verb, operator, resource, subresource, name, group, code, stamp(received), stamp(answered))
+		stage, verb, OperatorUser, resource, subresource, name, group, code, stamp(received), stamp(answered))
 }
 
 func TestLogIsReadWhileItIsWritten(t *testing.T) {
@@ -32,12 +30,12 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	log, err := Open(path)
+	log, err := openAuditLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	write := func(text string) []Request {
+	write := func(text string) []audit.Request {
 		t.Helper()
 		if _, err := file.WriteString(text); err != nil {
 			t.Fatal(err)
@@ -53,7 +51,7 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 		t.Fatalf("read %+v before the second line was complete", got)
 	}
 	got := write(second[40:])
-	want := Request{Received: at(5), Answered: at(9), User: operator, Verb: "patch", Group: "apps", Resource: "replicasets", Namespace: "bench", Name: "m1-0", Code: 201}
+	want := audit.Request{Received: at(5), Answered: at(9), User: OperatorUser, Verb: "patch", Group: "apps", Resource: "replicasets", Namespace: "bench", Name: "m1-0", Code: 201}
 	if len(got) != 2 || got[1] != want {
 		t.Errorf("read %+v, want %+v as the second", got, want)
 	}
@@ -68,40 +66,5 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 	}
 	if _, err := log.Requests(); err == nil {
 		t.Error("a line that is not JSON: no error")
-	}
-}
-
-func TestEachRequestIsCountedOnce(t *testing.T) {
-	requests := []Request{
-		{Verb: "get", Resource: "services", Code: 404},
-		{Verb: "list", Resource: "pods", Code: 200},
-		{Verb: "watch", Resource: "pods", Code: 200},
-		{Verb: "patch", Resource: "services", Code: 201},
-		{Verb: "create", Resource: "pods", Code: 201},
-		{Verb: "patch", Resource: "replicasets", Code: 200},
-		{Verb: "delete", Resource: "pods", Code: 200},
-		{Verb: "patch", Resource: "memcacheds/status", Code: 409},
-		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201},
-		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 409},
-		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Code: 200},
-		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", Code: 201},
-		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
-	}
-	got := Count(requests)
-	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Rejected: 1}
-	if got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
-	if got.Changes() != 5 || got.Beyond() != 3 {
-		t.Errorf("%d changes, %d beyond created objects; want 5 and 3", got.Changes(), got.Beyond())
-	}
-}
-
-func TestOfSelectsUserAndTime(t *testing.T) {
-	requests := []Request{
-		{User: operator, Received: at(0)}, {User: operator, Received: at(10)}, {User: "another", Received: at(10)}, {User: operator, Received: at(20)},
-	}
-	if got := Of(requests, operator, at(10), at(20)); len(got) != 1 || got[0] != requests[1] {
-		t.Errorf("got %+v", got)
 	}
 }

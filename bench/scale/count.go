@@ -1,17 +1,6 @@
-package audit
+package scale
 
-import "time"
-
-// Of returns the requests of a user that were received from a time to before another one.
-func Of(requests []Request, user string, from, until time.Time) []Request {
-	var of []Request
-	for _, r := range requests {
-		if r.User == user && !r.Received.Before(from) && r.Received.Before(until) {
-			of = append(of, r)
-		}
-	}
-	return of
-}
+import "github.com/memcached-operator/memcached-operator/test/internal/audit"
 
 // Counts are the numbers of requests by kind.
 type Counts struct {
@@ -23,27 +12,26 @@ type Counts struct {
 	Rejected int
 }
 
-// Count counts requests.
-func Count(requests []Request) Counts {
+func countOf(requests []audit.Request) Counts {
 	var c Counts
 	for _, r := range requests {
 		switch r.Kind() {
-		case Read:
+		case audit.Read:
 			c.Reads++
-		case Watch:
+		case audit.Watch:
 			c.Watches++
-		case Event:
+		case audit.Event:
 			c.Events++
-		case Status:
+		case audit.Status:
 			c.Statuses++
-		case Write:
+		case audit.Write:
 			c.Writes++
-		case Upkeep:
+		case audit.Upkeep:
 		}
 		if r.Made() {
 			c.Made++
 		}
-		if r.Changes() && r.Kind() != Event && r.Code >= 400 {
+		if r.Changes() && r.Kind() != audit.Event && r.Code >= 400 {
 			c.Rejected++
 		}
 	}
