@@ -71,10 +71,11 @@ func bundle(t *testing.T, dir string) *manifests.Bundle {
 // rendered returns the catalog of a project, in the form in which opm serves it.
 func rendered(t *testing.T, dir string) *model.Package {
 	t.Helper()
-	if err := run(t.Context(), []string{"--root", dir, "render", image}); err != nil {
+	content, err := render(t.Context(), dir, image)
+	if err != nil {
 		t.Fatal(err)
 	}
-	catalog, err := declcfg.LoadFS(t.Context(), os.DirFS(filepath.Join(dir, configsDir)))
+	catalog, err := declcfg.LoadReader(bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}

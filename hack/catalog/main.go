@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,18 +32,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("catalog", flag.ExitOnError)
-	root := flags.String("root", "..", "the project's `FOLDER`")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	switch args = flags.Args(); {
+	switch {
 	case len(args) == 2 && args[0] == "render":
-		content, err := render(ctx, *root, args[1])
+		content, err := render(ctx, "..", args[1])
 		if err != nil {
 			return err
 		}
-		return write(filepath.Join(*root, configsDir), content)
+		return write(filepath.Join("..", configsDir), content)
 	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
 		content, err := preview(ctx, args[3:])
 		if err != nil {
