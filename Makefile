@@ -265,10 +265,7 @@ not-by-olm: ready
 ##@ OLM
 
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
-	$(HACK) ./bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
-	@$(MAKE) --no-print-directory validate
-validate:
-	$(HACK) ./bundle validate
+	$(HACK) ./bundle --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
 scorecard: ready scorecard-image operator

@@ -1,7 +1,6 @@
 // Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs:
 //
-//	go -C hack run ./bundle generate --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
-//	go -C hack run ./bundle validate
+//	go -C hack run ./bundle --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
 //
 // The source is config/manifests. The ClusterServiceVersion gets the Deployments, the rules that are bound to their
 // ServiceAccounts, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
@@ -28,29 +27,22 @@ func main() {
 }
 
 func run(args []string) error {
-	switch {
-	case len(args) > 0 && args[0] == "generate":
-		r, err := parseRelease(args[1:])
-		if err != nil {
-			return err
-		}
-		files, err := generate(root, r)
-		if err != nil {
-			return err
-		}
-		return write(root, files)
-	case len(args) == 1 && args[0] == "validate":
-		findings, err := validate(root)
-		if err != nil {
-			return err
-		}
-		if len(findings) > 0 {
-			return errors.New("the bundle is not valid:\n  " + strings.Join(findings, "\n  "))
-		}
-		fmt.Println("bundle: valid")
-		return nil
+	r, err := parseRelease(args)
+	if err != nil {
+		return err
 	}
-	return errors.New("usage: bundle generate [FLAG]..., or bundle validate")
+	files, err := generate(root, r)
+	if err != nil {
+		return err
+	}
+	if err := write(root, files); err != nil {
+		return err
+	}
+	findings, err := validate(root)
+	if err == nil && len(findings) > 0 {
+		err = errors.New("the bundle is not valid:\n  " + strings.Join(findings, "\n  "))
+	}
+	return err
 }
 
 // release contains what config/ does not.
@@ -65,7 +57,7 @@ type release struct {
 
 func parseRelease(args []string) (release, error) {
 	var r release
-	flags := flag.NewFlagSet("generate", flag.ExitOnError)
+	flags := flag.NewFlagSet("bundle", flag.ExitOnError)
 	flags.StringVar(&r.version, "version", "", "the release's `VERSION`, without a v")
 	flags.StringVar(&r.image, "image", "", "the operator's image")
 	flags.StringVar(&r.scorecardImage, "scorecard-image", "", "the image of the scorecard's suite memcached")
