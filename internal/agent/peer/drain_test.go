@@ -77,7 +77,7 @@ func TestSourceIsNeededUntilTheServiceLeadsToTheTarget(t *testing.T) {
 		s := &Source{Config: Config{PodUID: "own", Service: "cache-0:11213"}, network: Network{Status: status}, drainUntil: time.Now().Add(time.Minute)}
 		began := time.Now()
 		s.AwaitRouted(t.Context())
-		if took := time.Since(began); took != 2*(40*drainInterval+endpointPropagation) { //nolint:forbidigo // the fake time of a bubble
+		if took := time.Since(began); took != 2*(40*drainInterval+endpointPropagation) {
 			t.Errorf("the source was needed for %s", took)
 		}
 	})
