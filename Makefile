@@ -117,11 +117,10 @@ clean:
 
 generate: ## Generate deep copies from api/.
 	$(CONTROLLER_GEN) object paths=./api/...
-manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
+manifests: ## Generate the CRDs from api/, and the operator's role from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
-	$(HACK) ./monitoring
-docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.
+docs: ## Generate docs/api.md, docs/troubleshooting.md, docs/monitoring-metrics.md and config/monitoring.
 	$(HACK) ./docs
 
 # Build the site of docs/ in dist/site; the first build takes three minutes.

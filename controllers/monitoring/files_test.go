@@ -1,36 +1,12 @@
 package monitoring
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
-
-func TestCommittedMonitoringFilesAreUpToDate(t *testing.T) {
-	files, err := Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join("..", "..", "config", "monitoring")
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if files[entry.Name()] == nil {
-			t.Errorf("%s is not generated", entry.Name())
-		}
-	}
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not up to date (%v): run make manifests", name, err)
-		}
-	}
-}
 
 func TestEveryAlertHasItsAnnotationsAndRunbook(t *testing.T) {
 	name := regexp.MustCompile(`^Memcached([A-Z][a-z]+)+$`)

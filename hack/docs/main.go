@@ -1,12 +1,15 @@
 // Docs writes the generated pages of docs/: the API reference from the CRDs, the
 // troubleshooting page from the comments of the reasons in api/v1alpha1, and the reference of
-// the metrics from the agent's table.
+// the metrics from the agent's table. It also writes config/monitoring: the rules and dashboards that the operator creates,
+// for a Prometheus and a Grafana that read files.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 )
 
 func main() {
@@ -44,5 +47,13 @@ func generate(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}, nil
+	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}
+	files, err := monitoring.Files()
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range files {
+		pages["config/monitoring/"+name] = string(content)
+	}
+	return pages, nil
 }

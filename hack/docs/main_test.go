@@ -19,6 +19,15 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	entries, err := os.ReadDir(filepath.Join(root, "config/monitoring"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if pages["config/monitoring/"+entry.Name()] == "" {
+			t.Errorf("config/monitoring/%s is not generated", entry.Name())
+		}
+	}
 	for name, want := range pages {
 		got, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {

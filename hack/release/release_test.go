@@ -131,7 +131,7 @@ func TestRelease(t *testing.T) {
 	dir := project(t)
 	program(t, "date", "echo 2030-01-02T03:04:05Z")
 	program(t, "make", `[ "$1" = release-images ] || exec "$REAL" "$@"`)
-	program(t, "go", `case "$*" in "tool -modfile"*|"-C hack run ./monitoring"|"test "*|*" test "*) exit 0 ;; esac; exec "$REAL" "$@"`)
+	program(t, "go", `case "$*" in "tool -modfile"*|"test "*|*" test "*) exit 0 ;; esac; exec "$REAL" "$@"`)
 	output, err := prepare(t, dir, unreleased, digest)
 	t.Logf("\n%s", output)
 	if err != nil {
