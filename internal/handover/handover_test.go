@@ -105,7 +105,7 @@ func TestTargetEqualsLastScan(t *testing.T) {
 	}
 }
 
-// memcached keeps answers while it waits for the rest of a value. What is on its way at the same time arrives together.
+// memcached keeps answers while it waits for the rest of a value. What is sent shortly one after the other arrives together.
 func TestLargeItemWaitsForNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		origin, cache := newOrigin(2*batchItems+1), newCache(t)

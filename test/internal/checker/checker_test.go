@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 )
 
 type honest map[string]string
@@ -193,5 +194,24 @@ func TestWriteThatReachedNoServerIsUndone(t *testing.T) {
 	_ = c.client.Close()
 	if came := outcomeOf(c.set("a", "1")); came != undone {
 		t.Errorf("a write to a closed port is %d, want %d", came, undone)
+	}
+}
+
+// An item may live longer by what the clock of a restarted memcached is behind, and not shorter.
+func TestExpiryFollowsTheClocksOfTheServers(t *testing.T) {
+	now := time.Now()
+	servers := &clocks{zero: map[string]time.Time{}, behind: map[string]time.Duration{}}
+	for _, reading := range []struct {
+		address string
+		late    time.Duration
+	}{{"old", time.Second}, {"old", 0}, {"old", 20 * time.Second}, {"new", time.Hour}, {"old", 19 * time.Second}} {
+		servers.read(reading.address, now.Add(reading.late))
+	}
+	want := stored{there: true, expires: now.Add(100 * time.Second)}
+	for ttl, kind := range map[int64]Kind{95: Expiry, 97: fine, 100: fine, 123: fine, 125: Expiry} {
+		found := stored{there: true, ttl: ttl, behind: servers.total()}
+		if got := want.expected(found, now); got != kind {
+			t.Errorf("a time to live of %d s with clocks that are behind by %s: %q, want %q", ttl, found.behind, got, kind)
+		}
 	}
 }

@@ -60,10 +60,11 @@ func StartCommands(o Options, address func() string) *Commands {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Commands{}
 	c.stop = stop
+	servers := &clocks{zero: map[string]time.Time{}, behind: map[string]time.Duration{}}
 	for i := range o.Workers {
 		w := &commander{
 			name: fmt.Sprintf("commands-%d", i), random: rand.New(rand.NewPCG(o.Seed, uint64(i))),
-			client: &client{address: address}, clock: &c.clock,
+			client: &client{address: address, clocks: servers}, clock: &c.clock,
 		}
 		for n := range o.Keys {
 			kind := text
@@ -559,7 +560,7 @@ func (w *commander) compare(k *item, found stored) {
 	if k.kind == counter {
 		found.text = strings.TrimRight(found.text, " ") // decr leaves blanks
 	}
-	found.within = time.Since(w.began)
+	found.within, found.behind = time.Since(w.began), w.client.clocks.total()
 	want := k.content.String()
 	switch kind := k.saw(found, time.Now()); kind {
 	case fine:

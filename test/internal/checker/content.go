@@ -28,6 +28,8 @@ type stored struct {
 	expires time.Time
 	// within is how long the operation took that wrote or read it: the server's clock counts from some time of that.
 	within time.Duration
+	// behind is by how much the clocks of the servers are behind that were restarted before a read.
+	behind time.Duration
 	// ttl that was read, in seconds: -1 for never.
 	ttl int64
 	// stale was invalidated, and reads show that; a placeholder belongs to the first reader.
@@ -203,7 +205,7 @@ func (v stored) expected(found stored, at time.Time) Kind {
 		allowed = absoluteSlack
 	}
 	allowed += v.within + found.within
-	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off.Abs() > allowed {
+	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off > allowed || -off > allowed+found.behind {
 		return Expiry
 	}
 	return fine

@@ -8,7 +8,10 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // commandTimeout bounds one operation, also one on several megabytes.
@@ -23,6 +26,35 @@ type client struct {
 	address func() string
 	conn    net.Conn
 	reader  *bufio.Reader
+	clocks  *clocks
+}
+
+// clocks are those of the servers. memcached counts the time until it reads its saved items, and starts its clock when it has
+// loaded them: its clock is behind by what that took, and so is the expiry of all items, also after a handover.
+type clocks struct {
+	mu sync.Mutex
+	// zero is the earliest reading of when the clock of each address showed 0, behind how much later the latest one was.
+	zero   map[string]time.Time
+	behind map[string]time.Duration
+}
+
+func (c *clocks) read(address string, zero time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, known := c.zero[address]; !known || zero.Before(first) {
+		c.zero[address] = zero
+	}
+	c.behind[address] = max(c.behind[address], zero.Sub(c.zero[address]))
+}
+
+// total returns by how much an item can live longer.
+func (c *clocks) total() (behind time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.behind {
+		behind += b
+	}
+	return behind
 }
 
 // reply is an answer: its line, and the data of an item.
@@ -54,6 +86,11 @@ func (c *client) do(request []byte) (reply, error) {
 			return reply{}, err
 		}
 		c.conn, c.reader = conn, bufio.NewReader(conn)
+		if err := c.readClock(address); err != nil {
+			_ = conn.Close()
+			c.conn = nil
+			return reply{}, &net.OpError{Op: "dial", Err: err}
+		}
 	}
 	r, err := c.exchange(request)
 	if err != nil {
@@ -61,6 +98,22 @@ func (c *client) do(request []byte) (reply, error) {
 		c.conn = nil
 	}
 	return r, err
+}
+
+func (c *client) readClock(address string) error {
+	if err := c.conn.SetDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c.conn, "stats\r\n"); err != nil {
+		return err
+	}
+	stats, err := protocol.ReadStats(c.reader)
+	if err != nil {
+		return err
+	}
+	clock, err := protocol.ClockOf(stats, time.Now())
+	c.clocks.read(address, clock.Zero)
+	return err
 }
 
 func (c *client) exchange(request []byte) (reply, error) {
