@@ -142,7 +142,7 @@ func (p *fakeProcess) run() {
 	defer p.mu.Unlock()
 	if !p.exited {
 		p.server.Serve(&p.network, p.own)
-		go connlimit.Serve(p.network.Listen(forClients), func(conn net.Conn) { go p.serveTLS(conn) })
+		go connlimit.Serve(p.network.Listen(forClients), slog.New(slog.DiscardHandler), func(conn net.Conn) { go p.serveTLS(conn) })
 	}
 	close(p.loaded)
 }

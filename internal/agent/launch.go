@@ -138,7 +138,7 @@ func (s *supervisor) serve() {
 // forward accepts clients if memcached's arguments require a forwarder.
 func (s *supervisor) forward() (err error) {
 	if s.forwarder == nil {
-		s.forwarder, err = forwarder.Start(s.arguments, s.loopbackPort, s.process.Client.Server.Address)
+		s.forwarder, err = forwarder.Start(s.arguments, s.loopbackPort, s.process.Client.Server.Address, s.log)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package connlimit
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -13,8 +14,8 @@ import (
 const acceptRetry = 100 * time.Millisecond
 
 // Serve passes each connection to handle, until the listener is closed. The next connection waits until handle returns.
-func Serve(listener net.Listener, handle func(net.Conn)) {
-	for {
+func Serve(listener net.Listener, log *slog.Logger, handle func(net.Conn)) {
+	for accepts := true; ; {
 		conn, err := listener.Accept()
 		switch {
 		case err == nil:
@@ -22,8 +23,12 @@ func Serve(listener net.Listener, handle func(net.Conn)) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
+			if accepts {
+				log.Warn("Cannot accept connections", "address", listener.Addr(), "error", err)
+			}
 			time.Sleep(acceptRetry)
 		}
+		accepts = err == nil
 	}
 }
 

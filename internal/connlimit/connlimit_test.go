@@ -1,8 +1,12 @@
 package connlimit
 
 import (
+	"log/slog"
 	"net"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 )
 
 // testConn is a connection of a client at an address.
@@ -71,4 +75,33 @@ func TestClosedAndKeptConnectionsDontCount(t *testing.T) {
 	if !first.closed || second.closed || third.closed || kept.closed {
 		t.Error("one more than the limit didn't close the oldest one that counts")
 	}
+}
+
+// failing is a listener without a file descriptor for a connection, twice.
+type failing struct {
+	net.Listener
+	failures int
+}
+
+func (l *failing) Addr() net.Addr { return &net.TCPAddr{Port: 11213} }
+
+func (l *failing) Accept() (net.Conn, error) {
+	if l.failures++; l.failures <= 2 {
+		return nil, syscall.EMFILE
+	}
+	if l.failures == 3 {
+		return &testConn{}, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func TestServerThatCanNotAcceptSaysSoOnceAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		served := 0
+		Serve(&failing{}, slog.New(slog.NewTextHandler(&text, nil)), func(net.Conn) { served++ })
+		if served != 1 || strings.Count(text.String(), "too many open files") != 1 {
+			t.Errorf("served %d connections, and logged:\n%s", served, text.String())
+		}
+	})
 }

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 	s := &source{offer: offer, log: log, completed: cancel}
 	defer s.sessions.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, func(conn net.Conn) {
+	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, log, func(conn net.Conn) {
 		s.sessions.Go(func() { s.handle(ctx, conn, identity) })
 	})
 	if ctx.Err() == nil {

@@ -60,7 +60,7 @@ func (e Endpoint) Serve(address string, log *slog.Logger) {
 		log.Error("This pod doesn't serve the discovery endpoint", "error", err)
 		return
 	}
-	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, func(conn net.Conn) { go e.answerAll(conn) })
+	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, log, func(conn net.Conn) { go e.answerAll(conn) })
 }
 
 // answerAll answers the requests of one client until it leaves.

@@ -5,6 +5,7 @@ package forwarder
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ type Forwarder struct {
 
 // Start accepts clients if memcached's arguments require a forwarder, and returns nil if they don't. loopbackPort is
 // that of memcached with TLS, and plain its address without.
-func Start(arguments []string, loopbackPort int, plain string) (*Forwarder, error) {
+func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger) (*Forwarder, error) {
 	mode := cmdline.TLSModeOf(arguments)
 	if !mode.On || !mode.Plain {
 		return nil, nil
@@ -52,7 +53,7 @@ func Start(arguments []string, loopbackPort int, plain string) (*Forwarder, erro
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
 	f := &Forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
 		plain: plain, idle: cmdline.IdleTimeout(arguments), slots: make(chan struct{}, limit)}
-	go f.serve()
+	go f.serve(log)
 	return f, nil
 }
 
@@ -67,8 +68,8 @@ func (f *Forwarder) Close() {
 	}
 }
 
-func (f *Forwarder) serve() {
-	connlimit.Serve(f.listener, func(conn net.Conn) {
+func (f *Forwarder) serve(log *slog.Logger) {
+	connlimit.Serve(f.listener, log, func(conn net.Conn) {
 		f.slots <- struct{}{}
 		go func() {
 			defer func() { <-f.slots }()

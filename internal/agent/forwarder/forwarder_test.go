@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
 				go func() { _, _ = io.Copy(server, server) }()
 				return halfConn{client}, nil
 			}}
-		go f.serve()
+		go f.serve(slog.New(slog.DiscardHandler))
 		echoes := func(conn net.Conn, request, address string) {
 			t.Helper()
 			if _, err := io.WriteString(conn, request); err != nil {
