@@ -4,6 +4,8 @@ VERSION ?= 1.1.0
 RELEASED ?= 2026-11-26T09:55:03Z
 DIGEST ?=
 
+# As config/ names the operator's image.
+RELEASED_IMG = ghcr.io/memcached-operator/memcached-operator
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 # As the bundle names it.
@@ -58,7 +60,6 @@ HUGO = go tool -modfile=hack/tools/site/go.mod hugo
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 CI_TOOL = go tool -modfile=$(CURDIR)/hack/tools/ci/go.mod
 HACK = go -C hack run
-KUSTOMIZE = $(HACK) ./kustomize
 STATIC_BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)'
 # HTTP/2 needs TLS, which the agent's HTTP servers don't have, and 0.5 MB of each shard's memory.
 AGENT_TAGS = nethttpomithttp2
@@ -244,18 +245,18 @@ run: ready manifests generate image ## Run the operator in this shell with the f
 	go build -o bin/manager .
 	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(QUOTED_ARGS)
 install: ready manifests
-	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@$(ON_CLUSTER) $(KUBECTL) apply --server-side --force-conflicts -k config/crd
 uninstall: ready
-	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+	@$(ON_CLUSTER) $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -k config/crd
 deploy: ready manifests deploy-as-generated ## Run the operator in the cluster.
 deploy-as-generated: ready image
 	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "the operator is already installed by OLM ($$owner); run \"make undeploy\" first"; exit 1; fi
-	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@$(ON_CLUSTER) $(KUBECTL) kustomize config/default | sed -E 's#$(RELEASED_IMG):v[^ ]+#$(USED_IMG)#' | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 undeploy: ready ## Delete the operator, also one that OLM installed; Memcacheds keep serving (see uninstall).
 	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
 	if [ -n "$$($(OLM_OWNER))" ]; then ignored=true && $(KUBECTL) -n memcached-operator-system delete --all subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com; fi && \
-	$(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$$ignored -f -
+	$(KUBECTL) kustomize config/default | awk -v RS='---\n' '!/\nkind: CustomResourceDefinition\n/ {printf "%s---\n", $$0}' | $(KUBECTL) delete --ignore-not-found=$$ignored -f -
 
 # Deletes an operator that OLM installed.
 not-by-olm: ready
@@ -268,9 +269,8 @@ bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in co
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
 scorecard: ready scorecard-image operator
-	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
-	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
-	echo "$$rights" | $(KUBECTL) apply --server-side --force-conflicts -f - && \
+	@$(ON_CLUSTER) trap '$(KUBECTL) delete --ignore-not-found -k config/scorecard/rbac' EXIT && trap 'exit 1' INT TERM && \
+	$(KUBECTL) apply --server-side --force-conflicts -k config/scorecard/rbac && \
 	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --service-account memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
 
 # Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -153,28 +154,41 @@ func (c *Cluster) manager(ctx context.Context) (*appsv1.Deployment, *corev1.Cont
 	return d, &containers[i], nil
 }
 
+// releasedImage is the operator's image as config/ names it.
+var releasedImage = regexp.MustCompile(`ghcr\.io/memcached-operator/memcached-operator:v[^ \n]+`)
+
+// render returns the objects of an installation with another image of the operator, if there is one.
 func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
-	if image == "" {
-		return Render(ctx, "config/default")
+	text, err := kustomize(ctx, "config/default")
+	if err != nil {
+		return nil, err
 	}
-	return Render(ctx, "--image", "controller="+image, "config/default")
+	if image != "" {
+		text = releasedImage.ReplaceAllLiteral(text, []byte(image))
+	}
+	return Objects(bytes.NewReader(text))
 }
 
-// Render returns the objects of a folder of config/ in the order of their creation. The arguments are those of
-// hack/kustomize, which "make deploy" uses.
-func Render(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
+// Render returns the objects of a folder of config/ in the order of their creation.
+func Render(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
+	text, err := kustomize(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return Objects(bytes.NewReader(text))
+}
+
+func kustomize(ctx context.Context, dir string) ([]byte, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", "hack", "run", "./kustomize"}, args...)...)
-	cmd.Dir = root
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("kustomize %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+	text, err := exec.CommandContext(ctx, "kubectl", "kustomize", filepath.Join(root, dir)).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("kubectl kustomize %s: %w: %s", dir, err, exit.Stderr)
 	}
-	return Objects(&out)
+	return text, err
 }
 
 // Objects reads a stream of YAML documents.
