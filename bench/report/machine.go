@@ -10,7 +10,10 @@ import (
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -64,5 +67,18 @@ func InNamespace(ctx context.Context, c *cluster.Cluster, prefix string, use fun
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(namespace), c.DeleteNamespace(context.WithoutCancel(ctx), namespace))
+	return errors.Join(use(namespace), deleteNamespace(context.WithoutCancel(ctx), c, namespace))
+}
+
+// deleteNamespace deletes a namespace and waits until it no longer exists. It deletes the Memcacheds first: a shard
+// keeps serving until its Service no longer exists.
+func deleteNamespace(ctx context.Context, c *cluster.Cluster, name string) error {
+	if err := c.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(name)); err != nil {
+		return fmt.Errorf("deleting the Memcacheds of %s: %w", name, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := c.Delete(ctx, namespace); err != nil {
+		return fmt.Errorf("deleting namespace %s: %w", name, err)
+	}
+	return c.Gone(ctx, namespace)
 }

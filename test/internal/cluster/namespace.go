@@ -43,19 +43,6 @@ func (c *Cluster) AdmitClients(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// DeleteNamespace deletes a namespace and waits until it no longer exists. It deletes the Memcacheds first: a shard
-// keeps serving until its Service no longer exists.
-func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
-	if err := c.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(name)); err != nil {
-		return fmt.Errorf("deleting the Memcacheds of %s: %w", name, err)
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := c.Delete(ctx, namespace); err != nil {
-		return fmt.Errorf("deleting namespace %s: %w", name, err)
-	}
-	return c.Gone(ctx, namespace)
-}
-
 // AnsweringAddresses returns the addresses of the first shards of a Memcached once they answer: the node's proxy learns
 // of a pod a moment after it is ready.
 func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
