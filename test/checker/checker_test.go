@@ -113,7 +113,7 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 				args := []string{"-m", "128", "-I", "8m"}
 				source, target := pods.StartCache(t, version, args...), pods.StartCache(t, pods.Versions[(i+1)%len(pods.Versions)], args...)
 				var current atomic.Pointer[string]
-				current.Store(pods.Ref(source.Address()))
+				current.Store(new(source.Address()))
 				check := checker.StartCommands(checker.Options{
 					Seed: uint64(i), Workers: 4, Keys: 100, Pause: 200 * time.Microsecond, LargeBytes: 3 << 20,
 				}, func() string { return *current.Load() })
@@ -127,7 +127,7 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 						c.run(t, source.Address(), target.Address())
 					}
 					source.Kill()
-					current.Store(pods.Ref(target.Address()))
+					current.Store(new(target.Address()))
 				})
 				awaitMore(t, check)
 				// Both servers number their changes from 1.

@@ -21,11 +21,15 @@ func wantProbes(s *pods.Shard) {
 // of the container, and a container without memory is killed with all items.
 func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	t.Parallel()
-	const bound, others = 128, 32
+	const bound, scrapes, others = 128, 16, 32
 	s := pods.NewShard(t)
 	s.Run()
 	for i := range 5 * bound {
-		conn, err := net.Dial("tcp", s.AgentAddress())
+		address := s.AgentAddress()
+		if i%3 == 0 {
+			address = s.MetricsAddress()
+		}
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +46,8 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(open) > bound+others {
+	if len(open) > bound+scrapes+others {
 		t.Errorf("the agent has %d open files", len(open))
 	}
+	pods.FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics")
 }

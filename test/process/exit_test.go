@@ -18,10 +18,6 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 		prepare func(*testing.T, *pods.Shard)
 		want    string
 	}{
-		"no memcached in the image": {func(t *testing.T, s *pods.Shard) {
-			s.Memcached = ""
-			contain(s, "export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
-		}, "no memcached in this image: looked in /opt/tools, "},
 		"a data directory that is not writable": {func(t *testing.T, s *pods.Shard) {
 			if err := os.Chmod(s.Data, 0o555); err != nil {
 				t.Fatal(err)
@@ -31,9 +27,6 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 		"arguments that memcached rejects": {func(_ *testing.T, s *pods.Shard) {
 			s.Annotate(agentwire.ArgumentsFile, s.Arguments("-I", "1024m"))
 		}, "Cannot set item size limit higher than 1/2 of memory max"},
-		"arguments that are not JSON": {func(_ *testing.T, s *pods.Shard) {
-			s.Annotate(agentwire.ArgumentsFile, "-m 64")
-		}, "the arguments are not a JSON array of strings"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

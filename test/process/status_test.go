@@ -202,17 +202,7 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 		}
 	}
 	// With transparent huge pages, which Debian uses: 12.3 MiB, and more until the garbage collector has returned it.
-	if !pods.Eventually(func() bool { return memory(t, s.Command.Process.Pid, "VmRSS") <= 16<<10 }) {
-		t.Errorf("%d KiB resident, more than 16 MiB", memory(t, s.Command.Process.Pid, "VmRSS"))
+	if !pods.Eventually(func() bool { return agentMemory(s, "VmRSS") <= 16<<20 }) {
+		t.Errorf("%.1f MiB resident, more than 16 MiB", mebibytes(agentMemory(s, "VmRSS")))
 	}
-}
-
-// memory reads a size in KiB.
-func memory(t *testing.T, pid int, name string) int {
-	t.Helper()
-	kib, err := strconv.Atoi(pods.ProcStatus(t, pid, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
 }

@@ -86,12 +86,11 @@ func TestDowngradeBelow1625(t *testing.T) {
 	t.Parallel()
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
-		dir := pods.SharedDir(t)
-		first := pods.StartCacheIn(t, pods.Newest, dir)
+		first := pods.StartCache(t, pods.Newest)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		second := pods.StartCacheIn(t, pods.Oldest, dir)
+		second := pods.StartCacheIn(t, pods.Oldest, first.Dir)
 		if n := second.Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
@@ -118,14 +117,13 @@ func TestClockSetBack(t *testing.T) {
 	}
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
-		dir := pods.SharedDir(t)
-		first := pods.StartCacheIn(t, pods.Newest, dir)
+		first := pods.StartCache(t, pods.Newest)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		stopped := pods.StopSecond(t, first.Meta())
 		pods.Edit(t, first.Meta(), hourAhead(stopped))
 		pods.NextSecond(stopped)
-		if n := pods.StartCacheIn(t, pods.Newest, dir).Items(); n != 0 {
+		if n := pods.StartCacheIn(t, pods.Newest, first.Dir).Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
@@ -165,12 +163,11 @@ func TestTruncatedMetaFile(t *testing.T) {
 	empty := func(string) string { return "" }
 	t.Run("memcached alone never starts again", func(t *testing.T) {
 		t.Parallel()
-		dir := pods.SharedDir(t)
-		first := pods.StartCacheIn(t, pods.Newest, dir)
+		first := pods.StartCache(t, pods.Newest)
 		first.Stop(syscall.SIGUSR1)
 		pods.Edit(t, first.Meta(), empty)
 		for range 2 {
-			r := pods.StartCacheIn(t, pods.Newest, dir)
+			r := pods.StartCacheIn(t, pods.Newest, first.Dir)
 			if !r.HasExited() {
 				t.Error("it runs: the trap no longer exists")
 			}
@@ -243,15 +240,14 @@ func TestArgumentsThatFailAfterLoadingItems(t *testing.T) {
 	nowhere := []string{"-l", "203.0.113.1"} // an address for documentation
 	t.Run("memcached alone loses its items", func(t *testing.T) {
 		t.Parallel()
-		dir := pods.SharedDir(t)
-		first := pods.StartCacheIn(t, pods.Newest, dir)
+		first := pods.StartCache(t, pods.Newest)
 		pods.Fill(t, first.Address(), 10)
 		first.Stop(syscall.SIGUSR1)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		if failed := pods.StartCacheIn(t, pods.Newest, dir, nowhere...); !failed.HasExited() {
+		if failed := pods.StartCacheIn(t, pods.Newest, first.Dir, nowhere...); !failed.HasExited() {
 			t.Fatal("it listens at an address that is not here")
 		}
-		if n := pods.StartCacheIn(t, pods.Newest, dir).Items(); n != 0 {
+		if n := pods.StartCacheIn(t, pods.Newest, first.Dir).Items(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
@@ -290,13 +286,12 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 	shrink := func(text string) string { return strings.Replace(text, "Khashpower 16", "Khashpower 15", 1) }
 	t.Run("memcached alone enlarges it at its start", func(t *testing.T) {
 		t.Parallel()
-		dir := pods.SharedDir(t)
-		first := pods.StartCacheIn(t, pods.Newest, dir)
+		first := pods.StartCache(t, pods.Newest)
 		pods.Fill(t, first.Address(), size)
 		first.Stop(syscall.SIGUSR1)
 		pods.Edit(t, first.Meta(), shrink)
 		pods.NextSecond(pods.StopSecond(t, first.Meta()))
-		second := pods.StartCacheIn(t, pods.Newest, dir, "-vv")
+		second := pods.StartCacheIn(t, pods.Newest, first.Dir, "-vv")
 		if !pods.Eventually(func() bool { return strings.Contains(second.Log.String(), grows) }) {
 			t.Fatal("it does not grow: the trap no longer exists")
 		}

@@ -49,7 +49,6 @@ func TestAuthenticationIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 	s.WaitFor("the statistics", func(status agentwire.Status) bool { return status.Items == size })
 	// A container starts with the users that it had.
 	s.StopContainer()
-	pods.NextSecond(s.LastStop().Unix())
 	pods.WantWarm(t, s.Run(), size)
 	s.WantLogin("app", "secret", true)
 

@@ -40,8 +40,9 @@ func FetchMetrics(t testing.TB, url string) Scrape {
 			}
 			continue
 		}
-		series, text, _ := cutLast(strings.TrimSpace(line), " ")
-		value, err := strconv.ParseFloat(text, 64)
+		last := strings.LastIndexByte(line, ' ')
+		series := line[:last]
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[last:]), 64)
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
@@ -54,14 +55,6 @@ func FetchMetrics(t testing.TB, url string) Scrape {
 		s.Values[name] = value
 	}
 	return s
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
 }
 
 // Metrics returns metrics that are not those of an earlier call.

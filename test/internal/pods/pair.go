@@ -27,7 +27,7 @@ type Router struct {
 func newRouter(t *testing.T, old, next *Shard) *Router {
 	t.Helper()
 	r := &Router{old: old, next: next, failures: map[*Shard]int{}, agents: NewService(t, old.AgentAddress())}
-	r.current.Store(Ref(""))
+	r.current.Store(new(""))
 	old.Service, next.Service = r.agents.Address(), r.agents.Address()
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -46,13 +46,13 @@ func newRouter(t *testing.T, old, next *Shard) *Router {
 func (r *Router) route(ctx context.Context) {
 	switch {
 	case r.isReady(ctx, r.next):
-		r.agents.Backend.Store(Ref(r.next.AgentAddress()))
-		r.current.Store(Ref(r.next.Address()))
+		r.agents.Backend.Store(new(r.next.AgentAddress()))
+		r.current.Store(new(r.next.Address()))
 	case r.isReady(ctx, r.old):
-		r.agents.Backend.Store(Ref(r.old.AgentAddress()))
-		r.current.Store(Ref(r.old.Address()))
+		r.agents.Backend.Store(new(r.old.AgentAddress()))
+		r.current.Store(new(r.old.Address()))
 	default:
-		r.current.Store(Ref(""))
+		r.current.Store(new(""))
 	}
 }
 

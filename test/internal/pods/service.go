@@ -73,6 +73,3 @@ func Greet(address string) error {
 	}
 	return err
 }
-
-// Ref returns a pointer to a text.
-func Ref(text string) *string { return &text }

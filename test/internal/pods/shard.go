@@ -380,20 +380,6 @@ func (s *Shard) StopContainer() {
 	}
 }
 
-// LastStop returns when the agent last sent the save signal.
-func (s *Shard) LastStop() time.Time {
-	s.T.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Data, "last-stop.json"))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	var record struct{ At time.Time }
-	if err := json.Unmarshal(text, &record); err != nil {
-		s.T.Fatal(err)
-	}
-	return record.At
-}
-
 // Reason returns why the container terminated, as Kubernetes reports it.
 func (s *Shard) Reason() string {
 	s.T.Helper()
@@ -478,6 +464,19 @@ func WriteFile(t testing.TB, path, text string) {
 
 // AsCache lets the tests of snapshots' helpers read and write the items of a shard.
 func (s *Shard) AsCache() *Cache { return &Cache{T: s.T, Port: s.Port} }
+
+// Apply changes memcached's arguments in place.
+func (s *Shard) Apply(more ...string) agentwire.Status {
+	s.T.Helper()
+	before := s.Status()
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments(more...))
+	return s.WaitFor("the new arguments", func(status agentwire.Status) bool {
+		if status.ArgumentsError != "" {
+			s.T.Fatal(status.ArgumentsError)
+		}
+		return status.Phase == agentwire.PhaseServing && status.PID != before.PID
+	})
+}
 
 // WaitForPhase waits until the agent reports a phase, and returns its status.
 func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {

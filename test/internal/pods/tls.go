@@ -78,19 +78,6 @@ func (s *TLSShard) Loopback() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.LoopbackPort))
 }
 
-// Apply changes memcached's arguments in place.
-func (s *TLSShard) Apply(more ...string) agentwire.Status {
-	s.T.Helper()
-	before := s.Status()
-	s.Annotate(agentwire.ArgumentsFile, s.Arguments(more...))
-	return s.WaitFor("the new arguments", func(status agentwire.Status) bool {
-		if status.ArgumentsError != "" {
-			s.T.Fatal(status.ArgumentsError)
-		}
-		return status.Phase == agentwire.PhaseServing && status.PID != before.PID
-	})
-}
-
 // WaitForCertificate waits until the agent reports a state of the certificate.
 func (s *TLSShard) WaitForCertificate(what string, wanted func(agentwire.Certificate) bool) agentwire.Status {
 	s.T.Helper()

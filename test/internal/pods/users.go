@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -63,10 +62,4 @@ func (s *UserShard) WantLogin(user, password string, accepted bool) {
 	}) {
 		s.T.Fatalf("user %s: %v, want accepted: %t", user, err, accepted)
 	}
-}
-
-// Apply gives the agent the arguments with authentication and more ones, and returns its status once it has applied them.
-func (s *UserShard) Apply(more ...string) agentwire.Status {
-	s.T.Helper()
-	return (&TLSShard{Shard: s.Shard}).Apply(more...)
 }
