@@ -111,7 +111,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 3)
 			c.change(obs)
-			if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+			if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -237,7 +237,7 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 				c.decision.Shard = "cache-0"
 			}
 			p := f.Plan(c.decision)
-			got := plantest.Describe(plan.PlanStep(f.Observation, p.Shards, p.Decision, p.Preflight))
+			got := describe(plan.PlanStep(f.Observation, p.Shards, p.Decision, p.Preflight))
 			if len(got) != len(c.want) {
 				t.Fatalf("%q, want %q", got, c.want)
 			}
@@ -407,7 +407,7 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 			obs.Pods["cache-1"] = []*corev1.Pod{former, plantest.Pod(obs, "cache-1", "y")}
 			c.change(&obs.Memcached.Spec)
 			p := plantest.Plan(obs)
-			if diff := cmp.Diff(c.want, plantest.Describe(p.Actions)); diff != "" || p.IsDisruptive() != slices.Contains(c.want, drains) {
+			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" || p.IsDisruptive() != slices.Contains(c.want, drains) {
 				t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
 			}
 		})
@@ -482,7 +482,7 @@ func TestReportsOfSecretsAreReadEachMinute(t *testing.T) {
 			obs.Secrets[pod.UID] = agentwire.Secrets{ReadAt: obs.Now.Add(-c.ago[i])}
 		}
 		obs.Unreachable["cache-1-x"] = c.unreachable
-		if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+		if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -497,7 +497,7 @@ func TestProgressOfAHandoverIsRead(t *testing.T) {
 		obs.Pods["cache-0"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		obs.Receiving[next.Name] = agentwire.Status{Handover: &agentwire.Progress{Pass: pass}}
 		plantest.Read(obs)
-		if got := plantest.Describe(plantest.Plan(obs).Actions); len(got) != 1 || got[0] != want {
+		if got := describe(plantest.Plan(obs).Actions); len(got) != 1 || got[0] != want {
 			t.Errorf("pass %d: %q, want %s", pass, got, want)
 		}
 		if names := observation.AgentsToQuery(obs); len(names) != 1 || names[0] != next {

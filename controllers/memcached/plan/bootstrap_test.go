@@ -73,8 +73,8 @@ func TestOnlyNewMemcachedIsFilled(t *testing.T) {
 
 func TestMemcachedThatRunsIsNotFilled(t *testing.T) {
 	obs := plantest.Running(t, 2, fromNightly)
-	if p := plantest.Plan(obs); p.Bootstrap.Status != nil || len(plantest.Describe(p.Actions)) > 0 {
-		t.Errorf("bootstrap %+v, %q", p.Bootstrap.Status, plantest.Describe(p.Actions))
+	if p := plantest.Plan(obs); p.Bootstrap.Status != nil || len(describe(p.Actions)) > 0 {
+		t.Errorf("bootstrap %+v, %q", p.Bootstrap.Status, describe(p.Actions))
 	}
 	obs.Memcached.Status.Shards = nil // it was restored from a backup of etcd, or its ReplicaSets are adopted
 	if p := plantest.Plan(obs); p.Bootstrap.Status != nil {

@@ -58,7 +58,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 			obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true })
 			c.change(obs)
 			p := plantest.Plan(obs)
-			if diff := cmp.Diff(c.want, plantest.Describe(p.Actions)); diff != "" {
+			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s := p.Binding.Status; s != nil && (!strings.Contains(s.Message, c.message) || (s.Message == "") != (c.message == "")) {
@@ -158,7 +158,7 @@ func TestShardIsDeletedSomeTimeAfterClientsReadTheListWithoutIt(t *testing.T) {
 	size(2)(obs)
 	p := plantest.Plan(obs)
 	if len(p.Actions.ScaleIn) > 0 || p.Actions.RequeueAfter != plan.ScaleInDelay {
-		t.Errorf("%q", plantest.Describe(p.Actions))
+		t.Errorf("%q", describe(p.Actions))
 	}
 	for _, patch := range p.Actions.Patch {
 		patch.Pod.Annotations[annotations.Discovery] = patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Discovery].(string)
@@ -166,11 +166,11 @@ func TestShardIsDeletedSomeTimeAfterClientsReadTheListWithoutIt(t *testing.T) {
 	obs.Memcached.Status.Discovery = p.Discovery.Status
 	obs.Now = obs.Now.Add(plan.ScaleInDelay - time.Second)
 	if a := plantest.Plan(obs).Actions; len(a.ScaleIn) > 0 || a.RequeueAfter != time.Second {
-		t.Errorf("a second before: %q", plantest.Describe(a))
+		t.Errorf("a second before: %q", describe(a))
 	}
 	obs.Now = obs.Now.Add(time.Second)
 	if a := plantest.Plan(obs).Actions; len(a.ScaleIn) != 2 {
-		t.Errorf("then: %q", plantest.Describe(a))
+		t.Errorf("then: %q", describe(a))
 	}
 }
 

@@ -109,7 +109,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 			})
 			obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1alpha1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
 			c.change(obs)
-			if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+			if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

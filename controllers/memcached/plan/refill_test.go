@@ -193,11 +193,11 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	restore("cache-refill-1-deleted", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete).DeletionTimestamp = &metav1.Time{Time: obs.Now}
 	obs.Restores["cache-refill-1-foreign"] = observation.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1alpha1.TransferComplete), Owner: observation.Foreign}
 	want := []string{"delete MemcachedRestore cache-refill-1-gone", "delete MemcachedRestore cache-refill-1-b"}
-	if diff := cmp.Diff(want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+	if diff := cmp.Diff(want, describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	obs.Memcached.Spec.Refill = nil
-	if diff := cmp.Diff(want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+	if diff := cmp.Diff(want, describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("without spec.refill (-want +got):\n%s", diff)
 	}
 }
