@@ -49,6 +49,15 @@ func newConn(c net.Conn, buffer int) *conn {
 	return wrapped
 }
 
+// Write lets the next answer take ioTimeout again: memcached keeps answers while it waits for the rest of a value.
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.BoundedConn.Write(p)
+	if err == nil {
+		err = c.SetReadDeadline(time.Now().Add(ioTimeout))
+	}
+	return n, err
+}
+
 // writeRequests writes requests that end at these offsets of the text.
 //
 // With TLS, memcached can wait for more data although it has received a request, if one record contained the first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +145,41 @@ func TestPipelineStopsWhenTheShardLostItsItems(t *testing.T) {
 		p.checkServer = func(*conn) error { return fmt.Errorf("none of them: %w", errLost) }
 		if err := p.run(t.Context()); !errors.Is(err, errLost) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// slowValue is a handler whose second batch is a value that takes longer than ioTimeout. Its head arrives with the request before,
+// whose answer memcached keeps until it has the value.
+type slowValue struct{ *recorder }
+
+func (s slowValue) next(ctx context.Context) (*batch, error) {
+	b, err := s.recorder.next(ctx)
+	const size = 10
+	switch {
+	case err != nil:
+	case s.sent == 1:
+		b.text = fmt.Appendf(b.text, "ms large %d\r\n", size)
+	default:
+		b.stream = func(_ context.Context, w io.Writer) error {
+			for _, part := range append(slices.Repeat([]string{"x"}, size), "\r\n") {
+				time.Sleep(ioTimeout / 2)
+				if _, err := io.WriteString(w, part); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return b, err
+}
+
+func TestShardIsNotSilentWhileItReceivesAValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		r := &recorder{batches: 2, size: 1}
+		if err := s.pipeline(s.shard(), slowValue{r}).run(t.Context()); err != nil || len(r.answered) != 2 {
+			t.Errorf("answered were %v; %v", r.answered, err)
 		}
 	})
 }
