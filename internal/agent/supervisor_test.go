@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,6 +142,31 @@ func TestArgumentsThatFailWithTheItemsAreReverted(t *testing.T) {
 		p.wantStart(status, wire.StartWarm, 7, "")
 		if len(status.Arguments) != 2 || !strings.Contains(status.ArgumentsError, "not with items") {
 			t.Errorf("%+v", status)
+		}
+		p.finish()
+	})
+}
+
+// Without saved items there is no dry run; the record of the last stop has the previous arguments.
+func TestColdContainerFallsBackFromArgumentsThatMemcachedRejects(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.finish()
+		if err := os.WriteFile(datadir.MetaPath(p.config.dataDir), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.memcached.set(func(b *behavior) {
+			b.exits = func(words []string) string {
+				if slices.Contains(words, "-I") {
+					return "too large"
+				}
+				return ""
+			}
+		})
+		p.annotate(wire.ArgumentsFile, `["-m","64","-I","1024m"]`)
+		status := p.run()
+		if !strings.Contains(status.ArgumentsError, "memcached exited unexpectedly with code 71: too large") || slices.Contains(status.Arguments, "-I") {
+			t.Errorf("arguments %v: %s", status.Arguments, status.ArgumentsError)
 		}
 		p.finish()
 	})

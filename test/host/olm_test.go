@@ -83,7 +83,7 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 // installed.
 func (l *lifecycle) hadItsRights() {
 	l.Helper()
-	refused, err := cluster.OperatorRefusals(l.Ctx, *l.since)
+	refused, err := cluster.Refusals(l.Ctx, cluster.OperatorAccount, *l.since)
 	l.Must(err)
 	for _, r := range refused {
 		l.Errorf("the operator lacks a right that OLM should have given it: %s", r)

@@ -16,14 +16,13 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// startProgram starts the program that a variable names, until the test ends, and logs its output if the test fails.
-func startProgram(t *testing.T, variable string, args ...string) {
+// exporter starts memcached_exporter for the memcached of a shard and returns the URL of its metrics.
+func exporter(t *testing.T, s *pods.Shard, pid int) string {
 	t.Helper()
-	program, out := os.Getenv(variable), &pods.Log{}
-	if program == "" {
-		t.Fatalf("%s is not set: run make test, or eval $(make -s env)", variable)
-	}
-	command := exec.Command(program, args...)
+	pidFile := filepath.Join(s.Dir, "pid")
+	pods.WriteFile(t, pidFile, strconv.Itoa(pid))
+	address := fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t))
+	command, out := exec.Command(os.Getenv("MEMCACHED_EXPORTER"), "--memcached.address", s.Address(), "--memcached.pid-file", pidFile, "--web.listen-address", address), &pods.Log{}
 	command.Stdout, command.Stderr = out, out
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -32,18 +31,9 @@ func startProgram(t *testing.T, variable string, args ...string) {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", program, out)
+			t.Logf("output of the exporter:\n%s", out)
 		}
 	})
-}
-
-// exporter starts memcached_exporter for the memcached of a shard and returns the URL of its metrics.
-func exporter(t *testing.T, s *pods.Shard, pid int) string {
-	t.Helper()
-	pidFile := filepath.Join(s.Dir, "pid")
-	pods.WriteFile(t, pidFile, strconv.Itoa(pid))
-	address := fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t))
-	startProgram(t, "MEMCACHED_EXPORTER", "--memcached.address", s.Address(), "--memcached.pid-file", pidFile, "--web.listen-address", address)
 	if !pods.Eventually(func() bool {
 		conn, err := net.Dial("tcp", address)
 		return err == nil && conn.Close() == nil
@@ -107,14 +97,10 @@ func TestMetricsAreThoseOfMemcachedExporter(t *testing.T) {
 // promtool has no complaints but those about names of memcached_exporter.
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	t.Parallel()
-	program := os.Getenv("PROMTOOL")
-	if program == "" {
-		t.Fatal("PROMTOOL is not set: run make test, or eval $(make -s env)")
-	}
 	s := pods.NewShard(t)
 	s.Run()
 	pods.Traffic(t, s.Address())
-	command := exec.Command(program, "check", "metrics")
+	command := exec.Command(os.Getenv("PROMTOOL"), "check", "metrics")
 	command.Stdin = strings.NewReader(s.Metrics(t, "?slabs").Text)
 	out, err := command.CombinedOutput()
 	var complaints []string

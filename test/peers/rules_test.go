@@ -17,11 +17,7 @@ const monitoringDir = "../../config/monitoring"
 
 func promtool(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	program := os.Getenv("PROMTOOL")
-	if program == "" {
-		t.Fatal(`PROMTOOL is not set: run make test, or eval "$(make -s env)" first`)
-	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(os.Getenv("PROMTOOL"), args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -15,11 +15,7 @@ import (
 // The snippets that the tests have the libraries for store an item in one of three servers, and print it.
 func TestSnippetsOfTheDocuments(t *testing.T) {
 	t.Parallel()
-	clients := os.Getenv("MEMCACHED_CLIENTS")
-	if clients == "" {
-		t.Fatal("MEMCACHED_CLIENTS is not set: run make test, or eval $(make -s env)")
-	}
-	golang, python := []string{"go", "run", "snippet.go"}, []string{filepath.Join(clients, "python3"), "snippet.py"}
+	golang, python := []string{"go", "run", "snippet.go"}, []string{filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "snippet.py"}
 	for place, command := range map[string][]string{
 		"connect.md Go: gomemcache":     golang,
 		"connect.md Python: pymemcache": python,
@@ -69,17 +65,9 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 // serveTLS returns the arguments of servers with TLS, and the environment of their clients.
 func serveTLS(t *testing.T) (words, environment []string) {
 	t.Helper()
-	ca, dir := testcert.NewCA("shards"), pods.SharedDir(t)
-	crt, key := ca.Issue(testcert.Options{Names: []string{pods.TLSHost, "127.0.0.1"}})
-	files := map[string]string{}
-	for name, content := range map[string][]byte{"crt": crt, "key": key, "ca": ca.PEM()} {
-		files[name] = filepath.Join(dir, name)
-		if err := os.WriteFile(files[name], content, 0o644); err != nil { //nolint:gosec // memcached is another user
-			t.Fatal(err)
-		}
-	}
-	return []string{"-Z", "-o", "ssl_chain_cert=" + files["crt"] + ",ssl_key=" + files["key"]},
-		[]string{"MEMCACHED_CA=" + files["ca"], "MEMCACHED_NAME=" + pods.TLSHost}
+	dir := pods.NewTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{pods.TLSHost, "127.0.0.1"}}).Dir
+	return []string{"-Z", "-o", "ssl_chain_cert=" + dir + "/tls.crt,ssl_key=" + dir + "/tls.key"},
+		[]string{"MEMCACHED_CA=" + dir + "/ca.crt", "MEMCACHED_NAME=" + pods.TLSHost}
 }
 
 // serveUser returns the arguments of servers that require a login, and the environment of their clients.

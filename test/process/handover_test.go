@@ -111,23 +111,6 @@ func token(t *testing.T, s *pods.Shard, key string) string {
 	return words[4]
 }
 
-// slowPair returns two pods of which the first is draining and the second receives many items.
-func slowPair(t *testing.T, size int) (old, next *pods.Shard) {
-	t.Helper()
-	old, next, _ = pods.NewPair(t, "-m", "256")
-	old.Run()
-	pods.Fill(t, old.Address(), size)
-	old.Signal(syscall.SIGTERM)
-	next.Launch()
-	next.WaitFor("the first items", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
-	})
-	return old, next
-}
-
-// manyItems take seconds at the rate of a handover while clients use the old pod.
-const manyItems = 100_000
-
 // By when a handover comes to its end is tested in internal/handover.
 func TestHandoverHasUntilTheDrainTimeout(t *testing.T) {
 	t.Parallel()
@@ -152,7 +135,15 @@ func TestHandoverHasUntilTheDrainTimeout(t *testing.T) {
 
 func TestAnnouncedChangesWaitForTheEndOfAHandover(t *testing.T) {
 	t.Parallel()
-	old, next := slowPair(t, manyItems)
+	const size = 100_000 // which takes seconds at the rate of a handover while clients use the old pod
+	old, next, _ := pods.NewPair(t, "-m", "256")
+	old.Run()
+	pods.Fill(t, old.Address(), size)
+	old.Signal(syscall.SIGTERM)
+	next.Launch()
+	next.WaitFor("the first items", func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
+	})
 	for _, s := range []*pods.Shard{old, next} {
 		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-m", "256", "-t", "2"))
 		s.Annotate(agentwire.RestartFile, "now")
@@ -160,11 +151,11 @@ func TestAnnouncedChangesWaitForTheEndOfAHandover(t *testing.T) {
 	status := next.WaitFor("the restart", func(status agentwire.Status) bool {
 		return status.Phase == agentwire.PhaseServing && status.Restart == "now"
 	})
-	pods.WantWarm(t, status, manyItems)
+	pods.WantWarm(t, status, size)
 	if code := old.Exit(); code != 0 {
 		t.Errorf("the old agent exited with code %d", code)
 	}
-	if n := pods.Count(t, next.Address(), manyItems); n != manyItems {
-		t.Errorf("%d of %d items", n, manyItems)
+	if n := pods.Count(t, next.Address(), size); n != size {
+		t.Errorf("%d of %d items", n, size)
 	}
 }

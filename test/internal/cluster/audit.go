@@ -48,11 +48,6 @@ func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]a
 	return slices.DeleteFunc(requests, func(r audit.Request) bool { return r.Namespace != namespace || !r.Changes() }), err
 }
 
-// OperatorRefusals returns the operator's requests since a time for which it had no permission.
-func OperatorRefusals(ctx context.Context, since time.Time) ([]audit.Request, error) {
-	return Refusals(ctx, OperatorAccount, since)
-}
-
 // Refusals returns the requests of a ServiceAccount of the operator's namespace since a time for which it had no
 // permission, except for those in a namespace that terminates.
 func Refusals(ctx context.Context, account string, since time.Time) ([]audit.Request, error) {

@@ -60,14 +60,9 @@ func (s *TLSShard) Issue(ca *testcert.CA, o testcert.Options) string {
 	}
 	crt, key := ca.Issue(o)
 	s.Put(crt, key, ca.PEM())
-	return fingerprintOf(s.T, crt, key)
-}
-
-func fingerprintOf(t testing.TB, crt, key []byte) string {
-	t.Helper()
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
-		t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	sum := sha256.Sum256(pair.Certificate[0])
 	return hex.EncodeToString(sum[:])
