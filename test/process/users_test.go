@@ -155,7 +155,7 @@ func TestPodsWithTLSAndLoginHandOverAndAreCopied(t *testing.T) {
 	wantProbes(old)
 	files := pods.NewTLSFiles(t, ca, testcert.Options{Names: []string{"job"}})
 	users := pods.SharedDir(t)
-	pods.Project(t, users, 0, map[string]string{"app": "wrong", "other": "password"})
+	pods.Project(t, users, map[string]string{"app": "wrong", "other": "password"})
 	source := pods.StartCache(t, pods.Newest)
 	items := someItems(11, size)
 	maps.DeleteFunc(items, func(_ string, item entry) bool { return item.expires >= 0 })

@@ -189,13 +189,15 @@ func (s *Shard) Annotate(name, value string) {
 		content[file] = string(old)
 	}
 	content[name] = value
-	Project(s.T, s.podInfo, s.updates, content)
+	Project(s.T, s.podInfo, content)
 }
 
+var projections atomic.Int32
+
 // Project replaces the content of a volume as the kubelet does.
-func Project(t testing.TB, volume string, generation int, content map[string]string) {
+func Project(t testing.TB, volume string, content map[string]string) {
 	t.Helper()
-	version := filepath.Join(volume, fmt.Sprintf("..%d", generation))
+	version := filepath.Join(volume, fmt.Sprintf("..%d", projections.Add(1)))
 	MakeDir(t, version)
 	for file, text := range content {
 		if err := os.WriteFile(filepath.Join(version, file), []byte(text), 0o644); err != nil {

@@ -24,10 +24,7 @@ import (
 const TLSHost = "localhost"
 
 // TLSShard is a shard whose pod mounts a Secret.
-type TLSShard struct {
-	*Shard
-	generation int
-}
+type TLSShard struct{ *Shard }
 
 // NewTLSShard returns a shard with a mounted certificate.
 func NewTLSShard(t testing.TB) *TLSShard {
@@ -35,21 +32,20 @@ func NewTLSShard(t testing.TB) *TLSShard {
 	s := &TLSShard{Shard: NewShard(t)}
 	s.Secret, s.LoopbackPort, s.Service = filepath.Join(s.Dir, "secret"), FreePort(t), TLSHost+":1"
 	MakeDir(t, s.Secret)
-	Project(t, s.Secret, 0, nil)
+	Project(t, s.Secret, nil)
 	return s
 }
 
 // Put replaces the content of the Secret. A nil part is missing.
 func (s *TLSShard) Put(crt, key, ca []byte) {
 	s.T.Helper()
-	s.generation++
 	content := map[string]string{}
 	for name, part := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca} {
 		if part != nil {
 			content[name] = string(part)
 		}
 	}
-	Project(s.T, s.Secret, s.generation, content)
+	Project(s.T, s.Secret, content)
 }
 
 // Issue puts a new certificate of a CA into the Secret, and returns its fingerprint.

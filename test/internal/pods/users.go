@@ -13,10 +13,7 @@ import (
 var WordsLogin = []string{"-Y", "users"}
 
 // UserShard is a shard whose pod mounts a Secret with users.
-type UserShard struct {
-	*Shard
-	generation int
-}
+type UserShard struct{ *Shard }
 
 // NewUserShard returns a shard with a folder for the Secret with its users.
 func NewUserShard(t testing.TB) *UserShard {
@@ -31,14 +28,13 @@ func (s *UserShard) MountUsers() {
 	s.T.Helper()
 	s.users = filepath.Join(s.Dir, "users")
 	MakeDir(s.T, s.users)
-	Project(s.T, s.users, 0, nil)
+	Project(s.T, s.users, nil)
 }
 
 // Put replaces the users of the Secret.
 func (s *UserShard) Put(users map[string]string) {
 	s.T.Helper()
-	s.generation++
-	Project(s.T, s.users, s.generation, users)
+	Project(s.T, s.users, users)
 }
 
 // LogIn returns nil if memcached accepts the user.
