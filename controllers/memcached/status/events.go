@@ -47,7 +47,7 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event
 	return events
 }
 
-// shardEvents returns those of the shards. agents are the answers by pod name. How a restart ended says that the shard is ready,
+// shardEvents returns those of the shards. agents are the answers by pod name. The end of a restart says that the shard is ready,
 // and an update says by its own events which shard is not ready for a moment.
 func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []event.Event {
 	var events []event.Event
