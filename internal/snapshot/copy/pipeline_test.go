@@ -163,7 +163,7 @@ func (s slowValue) next(ctx context.Context) (*batch, error) {
 	default:
 		b.stream = func(_ context.Context, w io.Writer) error {
 			for _, part := range append(slices.Repeat([]string{"x"}, size), "\r\n") {
-				time.Sleep(ioTimeout / 2)
+				pass(ioTimeout / 2)
 				if _, err := io.WriteString(w, part); err != nil {
 					return err
 				}
