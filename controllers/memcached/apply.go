@@ -34,7 +34,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
 	}
-	if !w.createKey(ctx, a.Secret, r) {
+	if !w.createKey(ctx, a.Secret, a.SecretIsFirst, r) {
 		return *r
 	}
 	w.writeBinding(ctx, a.Binding, r)
@@ -102,8 +102,9 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c pl
 }
 
 // createKey creates the Secret with a random key, and reports whether to continue. The operator can't read an existing Secret,
-// which stays. If the API server rejects the Secret, shards start without the items of their former pods.
-func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *plan.Result) bool {
+// which stays. If isFirst, the garbage collector may delete the existing Secret soon, and a later reconcile creates another.
+// If the API server rejects the Secret, shards start without the items of their former pods.
+func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *plan.Result) bool {
 	if secret == nil {
 		return true
 	}
@@ -113,7 +114,8 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *plan.Re
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return true
+		r.Conflict = isFirst
+		return !isFirst
 	case apiserver.IsTerminating(err):
 		r.Gone = true
 	default:
