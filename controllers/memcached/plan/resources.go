@@ -55,7 +55,11 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 			p.Actions.Apply = append(p.Actions.Apply, update)
 		}
 	}
-	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, func(a Apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
+	// A Secret that exists costs a rejected write: one for each update, with the first shard, is enough.
+	needsKey := func(a Apply) bool {
+		return a.Key.Kind == resources.KindReplicaSet && (a.UID == "" || a.Key.Name == resources.ShardName(obs.Memcached.Name, 0))
+	}
+	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, needsKey) {
 		p.Actions.Secret = build.HandoverSecret()
 		p.Actions.SecretIsFirst = createsFirst && len(obs.Memcached.Status.Shards) == 0 && serverclock.Age(obs.Now, obs.Memcached.CreationTimestamp.Time) < FormerSecret
 	}
