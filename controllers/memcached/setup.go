@@ -36,8 +36,8 @@ const ownedEventDelay = 200 * time.Millisecond
 const podEventPriority = 1
 
 // podEventDelay is how long events of pods are batched. A kubelet writes a pod's status several times within this time, and
-// the pod's ReplicaSet counts it: without the delay, each step of an update was two writes that the API server rejected,
-// for a ReplicaSet older than the pod (docs/bench-scale.md).
+// the pod's ReplicaSet counts it: without the delay, most patches of a ReplicaSet during an update came before that, and were
+// rejected.
 const podEventDelay = 100 * time.Millisecond
 
 // Reconciler applies the specs of Memcacheds.

@@ -58,7 +58,7 @@ func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire
 			events = append(events, e)
 		}
 		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
-		updates := next.Update != nil && next.Update.Shard == s.Name
+		updates := next.Update != nil && next.Update.Shard == s.Name && next.Update.Gate == ""
 		switch {
 		case s.Ready && !last.Ready && !restarted:
 			add(event.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))

@@ -412,6 +412,9 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"a shard is not ready while an update restarts another one": {func(_, next *v1alpha1.MemcachedStatus) {
 			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-0"}, false
 		}, agentwire.Start{}, []string{"Normal UpdateStarted: ", "Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
+		"a shard is not ready while its update waits": {func(_, next *v1alpha1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-1", Gate: v1alpha1.GatePaused}, false
+		}, agentwire.Start{}, []string{"Normal UpdateStarted: ", "Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
 		"a shard that restarted is ready": {func(was, next *v1alpha1.MemcachedStatus) {
 			restarted(v1alpha1.StartWarm)(was, next)
 			was.Shards[1].Ready = false
