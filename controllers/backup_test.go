@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
@@ -19,13 +19,13 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 	w.create("MemcachedBackup", "nightly", toClaim)
 	w.converge()
 	b := w.backup("nightly")
-	w.wantEnd(b.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	path := transfer.SnapshotPath(b)
-	want := &v1alpha1.SnapshotStatus{Path: path, TakenAt: b.Status.Snapshot.TakenAt, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	want := &v1beta1.SnapshotStatus{Path: path, TakenAt: b.Status.Snapshot.TakenAt, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	if diff := cmp.Diff(want, b.Status.Snapshot); diff != "" {
 		t.Errorf("the snapshot (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&v1alpha1.TransferProgress{Items: 100, TotalItems: 100, Bytes: 5000, Percent: 100, ItemsPerSecond: 50}, b.Status.Progress); diff != "" {
+	if diff := cmp.Diff(&v1beta1.TransferProgress{Items: 100, TotalItems: 100, Bytes: 5000, Percent: 100, ItemsPerSecond: 50}, b.Status.Progress); diff != "" {
 		t.Errorf("the progress (-want +got):\n%s", diff)
 	}
 	job := w.job(transfer.Backup, b)
@@ -33,9 +33,9 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 		t.Errorf("the status reports Job %s with the UID %s, and the Job is %+v", b.Status.JobName, b.Status.JobUID, job)
 	}
 	events := w.recorded()
-	w.wantEvent(events, v1alpha1.EventBackupStarted)
-	w.wantEvent(events, v1alpha1.EventBackupComplete, "100 items of 2 shards", path)
-	w.wantEvent(events, v1alpha1.EventBackupComplete, "backup nightly")
+	w.wantEvent(events, v1beta1.EventBackupStarted)
+	w.wantEvent(events, v1beta1.EventBackupComplete, "100 items of 2 shards", path)
+	w.wantEvent(events, v1beta1.EventBackupComplete, "backup nightly")
 	if w.jobs.Created["save"] != 1 || len(events) != 4 {
 		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.Created["save"], events)
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -32,7 +32,7 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 		"a backup that fails": {
 			given: func(w *world) {
 				w.memcached("cache", 2)
-				w.jobs.Ends = map[snapshotwire.Action][]simtest.End{snapshotwire.ActionSave: {{Exit: snapshotwire.ExitFinal, Outcome: &snapshotwire.Outcome{Reason: v1alpha1.ReasonStoreFull, Message: "full", Final: true}}}}
+				w.jobs.Ends = map[snapshotwire.Action][]simtest.End{snapshotwire.ActionSave: {{Exit: snapshotwire.ExitFinal, Outcome: &snapshotwire.Outcome{Reason: v1beta1.ReasonStoreFull, Message: "full", Final: true}}}}
 			},
 			when: func(w *world) { w.create("MemcachedBackup", "nightly", toClaim) },
 			want: []string{"pods map[save:1]", "backup nightly: Failed StoreFull", "snapshots 0"},
@@ -114,7 +114,7 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 func (w *world) end() string {
 	lines := []string{fmt.Sprintf("pods %v", w.jobs.Created), fmt.Sprintf("snapshots %d", len(w.jobs.Snapshots))}
 	names := map[types.UID]string{}
-	for _, b := range simtest.All[*v1alpha1.MemcachedBackup](w.admin) {
+	for _, b := range simtest.All[*v1beta1.MemcachedBackup](w.admin) {
 		names[b.UID] = b.Name
 		line := fmt.Sprintf("backup %s: %s %s", b.Name, b.Status.Phase, b.Status.Reason)
 		if b.Status.Snapshot != nil {
@@ -122,11 +122,11 @@ func (w *world) end() string {
 		}
 		lines = append(lines, line+fmt.Sprintf(", finalizers %v", b.Finalizers))
 	}
-	for _, r := range simtest.All[*v1alpha1.MemcachedRestore](w.admin) {
+	for _, r := range simtest.All[*v1beta1.MemcachedRestore](w.admin) {
 		names[r.UID] = r.Name
 		lines = append(lines, fmt.Sprintf("restore %s: %s %s, %d restored", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Restored))
 	}
-	for _, s := range simtest.All[*v1alpha1.MemcachedScheduledBackup](w.admin) {
+	for _, s := range simtest.All[*v1beta1.MemcachedScheduledBackup](w.admin) {
 		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last %s at %v", s.Name, s.Status.Active, s.Status.LastBackupName, s.Status.LastScheduleTime))
 	}
 	for _, job := range simtest.All[*batchv1.Job](w.admin) {

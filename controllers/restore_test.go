@@ -6,14 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // backedUp creates a Memcached of that size and a Complete backup of it, whose snapshot is deleted with it.
-func (w *world) backedUp(size int) *v1alpha1.MemcachedBackup {
+func (w *world) backedUp(size int) *v1beta1.MemcachedBackup {
 	w.Helper()
 	w.memcached("cache", size)
 	w.create("MemcachedBackup", "nightly", toGo)
@@ -23,13 +23,13 @@ func (w *world) backedUp(size int) *v1alpha1.MemcachedBackup {
 }
 
 // delete deletes a backup as a user would.
-func (w *world) delete(b *v1alpha1.MemcachedBackup) {
+func (w *world) delete(b *v1beta1.MemcachedBackup) {
 	w.Helper()
 	w.must(w.admin.Delete(w.ctx, b))
 }
 
-func (w *world) isDeleted(b *v1alpha1.MemcachedBackup) bool {
-	return simtest.Get[*v1alpha1.MemcachedBackup](w.admin, b.Name) == nil
+func (w *world) isDeleted(b *v1beta1.MemcachedBackup) bool {
+	return simtest.Get[*v1beta1.MemcachedBackup](w.admin, b.Name) == nil
 }
 
 func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 	w.create("MemcachedRestore", "again", fromBackup)
 	w.converge()
 	r := w.restore("again")
-	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(r.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	if s := r.Status; s.Restored != 90 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Progress.Percent != 100 {
 		t.Errorf("the status is %+v", s)
 	}
@@ -46,8 +46,8 @@ func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 		t.Errorf("the snapshot is %+v", r.Status.Snapshot)
 	}
 	events := w.recorded()
-	w.wantEvent(events, v1alpha1.EventRestoreStarted)
-	w.wantEvent(events, v1alpha1.EventRestoreComplete, "restored 90 items")
+	w.wantEvent(events, v1beta1.EventRestoreStarted)
+	w.wantEvent(events, v1beta1.EventRestoreComplete, "restored 90 items")
 	if w.jobs.Created["load"] != 1 || len(events) != 4 {
 		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.Created["load"], events)
 	}
@@ -64,18 +64,18 @@ func TestRunningRestoreWithoutJobWithdrawsForReplacement(t *testing.T) {
 	if r := w.restore("fill"); !r.IsActive(w.clock.Now()) {
 		t.Fatalf("the restore is %+v", r.Status)
 	}
-	m.Status.Update = &v1alpha1.UpdateStatus{Revision: "r", Shard: "fresh-1", Method: v1alpha1.UpdateReplace, Gate: v1alpha1.GateRestoreRunning, Since: metav1.NewTime(w.clock.Now())}
+	m.Status.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: "fresh-1", Method: v1beta1.UpdateReplace, Gate: v1beta1.GateRestoreRunning, Since: metav1.NewTime(w.clock.Now())}
 	w.must(w.admin.Status().Update(w.ctx, m))
 	w.converge()
 	r := w.restore("fill")
-	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, "")
+	w.wantEnd(r.Status.TransferStatus, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, "")
 	if r.IsActive(w.clock.Now()) || r.Status.JobName != "" || r.Status.StartTime != nil || w.job(transfer.Restore, r) != nil {
 		t.Errorf("the restore is %+v", r.Status)
 	}
 	m.Status.Update = nil
 	w.must(w.admin.Status().Update(w.ctx, m))
 	w.converge()
-	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	if w.jobs.Created["load"] != 1 {
 		t.Errorf("pods %v", w.jobs.Created)
 	}
@@ -92,8 +92,8 @@ func TestRestoresIntoCommonShardsRunOneAfterTheOther(t *testing.T) {
 	w.create("MemcachedRestore", "second", strings.Replace(fromClaim, "{", "{shards: [1], ", 1))
 	w.create("MemcachedRestore", "third", fromClaim)
 	w.converge()
-	for name, reason := range map[string]string{"first": v1alpha1.ReasonCopying, "disjoint": v1alpha1.ReasonCopying,
-		"second": v1alpha1.ReasonRestoreRunning, "third": v1alpha1.ReasonRestoreRunning} {
+	for name, reason := range map[string]string{"first": v1beta1.ReasonCopying, "disjoint": v1beta1.ReasonCopying,
+		"second": v1beta1.ReasonRestoreRunning, "third": v1beta1.ReasonRestoreRunning} {
 		if s := w.restore(name).Status; s.Reason != reason {
 			t.Errorf("%s is %s (%s): %s", name, s.Phase, s.Reason, s.Message)
 		}
@@ -101,7 +101,7 @@ func TestRestoresIntoCommonShardsRunOneAfterTheOther(t *testing.T) {
 	w.jobs.Hang = nil
 	w.converge()
 	for _, name := range []string{"first", "disjoint", "second", "third"} {
-		w.wantEnd(w.restore(name).Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+		w.wantEnd(w.restore(name).Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 		w.create("MemcachedRestore", name, fromClaim)
 		r := w.restore(name)
 		now := metav1.NewTime(w.clock.Now())
-		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, &now, transfer.JobName(transfer.Restore, r.UID)
+		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1beta1.TransferRunning, v1beta1.ReasonStarting, &now, transfer.JobName(transfer.Restore, r.UID)
 		r.Status.Conditions = []metav1.Condition{}
 		w.must(w.admin.Status().Update(w.ctx, r))
 	}
@@ -132,14 +132,14 @@ func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 	w.jobs.Hang = nil
 	w.converge()
 	for _, name := range names {
-		w.wantEnd(w.restore(name).Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+		w.wantEnd(w.restore(name).Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	}
 }
 
 func TestDeletionWaitsForActiveRestores(t *testing.T) {
-	for name, restores := range map[string]func(*v1alpha1.MemcachedBackup) string{
-		"by the backup's name": func(*v1alpha1.MemcachedBackup) string { return fromBackup },
-		"by its path": func(b *v1alpha1.MemcachedBackup) string {
+	for name, restores := range map[string]func(*v1beta1.MemcachedBackup) string{
+		"by the backup's name": func(*v1beta1.MemcachedBackup) string { return fromBackup },
+		"by its path": func(b *v1beta1.MemcachedBackup) string {
 			return "{memcachedRef: {name: cache}, snapshot: {path: " + b.Status.Snapshot.Path + ", store: {persistentVolumeClaim: {claimName: snapshots, subPath: cache}}}}"
 		},
 	} {
@@ -155,11 +155,11 @@ func TestDeletionWaitsForActiveRestores(t *testing.T) {
 				t.Fatal("the snapshot is deleted while it is read")
 			}
 			s := w.backup("nightly").Status
-			w.wantEnd(s.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "waiting until MemcachedRestore again has read the snapshot")
-			w.wantEvent(w.recorded(), v1alpha1.EventDeletionBlocked, "MemcachedRestore again")
+			w.wantEnd(s.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "waiting until MemcachedRestore again has read the snapshot")
+			w.wantEvent(w.recorded(), v1beta1.EventDeletionBlocked, "MemcachedRestore again")
 			w.jobs.Hang = nil
 			w.converge()
-			w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+			w.wantEnd(w.restore("again").Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 			if !w.isDeleted(b) || len(w.jobs.Snapshots) != 0 {
 				t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b), w.jobs.Snapshots)
 			}
@@ -173,12 +173,12 @@ func TestRestoreWithoutJobYieldsToDeletion(t *testing.T) {
 	w.create("MemcachedRestore", "again", fromBackup)
 	w.killAfter(1)
 	w.reconcile(w.restores, "again") // Running, and no Job yet
-	if r := w.restore("again"); r.Status.Phase != v1alpha1.TransferRunning || w.job(transfer.Restore, r) != nil {
+	if r := w.restore("again"); r.Status.Phase != v1beta1.TransferRunning || w.job(transfer.Restore, r) != nil {
 		t.Fatalf("the restore is %+v", r.Status)
 	}
 	w.delete(b)
 	w.converge()
-	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonBackupDeleting, "")
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1beta1.TransferFailed, v1beta1.ReasonBackupDeleting, "")
 	if !w.isDeleted(b) || w.jobs.Created["load"] != 0 {
 		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.Created)
 	}

@@ -14,7 +14,7 @@ import (
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
@@ -97,7 +97,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // registerMetrics adds what the operator exports about its objects.
 func registerMetrics(mgr ctrl.Manager, o Options) error {
-	memcacheds, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.Memcached{}, crcache.BlockUntilSynced(false))
+	memcacheds, err := mgr.GetCache().GetInformer(context.Background(), &v1beta1.Memcached{}, crcache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
@@ -151,7 +151,7 @@ func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unst
 	o := map[string]any{}
 	w.must(yaml.Unmarshal([]byte(spec), &o))
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	u.SetName(name)
 	u.SetNamespace(simtest.InMemory)
 	for _, edit := range edits {
@@ -161,9 +161,9 @@ func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unst
 }
 
 // memcached creates one of that size whose status lists its servers.
-func (w *world) memcached(name string, size int, edits ...func(*v1alpha1.Memcached)) *v1alpha1.Memcached {
+func (w *world) memcached(name string, size int, edits ...func(*v1beta1.Memcached)) *v1beta1.Memcached {
 	w.Helper()
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: simtest.InMemory, Name: name}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: simtest.InMemory, Name: name}}
 	m.Spec.Size = new(int32(size)) //nolint:gosec // a few
 	for _, edit := range edits {
 		edit(m)
@@ -179,14 +179,14 @@ func (w *world) memcached(name string, size int, edits ...func(*v1alpha1.Memcach
 	return m
 }
 
-func (w *world) backup(name string) *v1alpha1.MemcachedBackup {
+func (w *world) backup(name string) *v1beta1.MemcachedBackup {
 	w.Helper()
-	return w.named(name, &v1alpha1.MemcachedBackup{}).(*v1alpha1.MemcachedBackup)
+	return w.named(name, &v1beta1.MemcachedBackup{}).(*v1beta1.MemcachedBackup)
 }
 
-func (w *world) restore(name string) *v1alpha1.MemcachedRestore {
+func (w *world) restore(name string) *v1beta1.MemcachedRestore {
 	w.Helper()
-	return w.named(name, &v1alpha1.MemcachedRestore{}).(*v1alpha1.MemcachedRestore)
+	return w.named(name, &v1beta1.MemcachedRestore{}).(*v1beta1.MemcachedRestore)
 }
 
 func (w *world) named(name string, o client.Object) client.Object {
@@ -266,7 +266,7 @@ func (w *world) wantEvent(events []string, words ...string) {
 }
 
 // wantEnd compares the phase and the reason of a transfer.
-func (w *world) wantEnd(s v1alpha1.TransferStatus, phase v1alpha1.TransferPhase, reason, words string) {
+func (w *world) wantEnd(s v1beta1.TransferStatus, phase v1beta1.TransferPhase, reason, words string) {
 	w.Helper()
 	if s.Phase != phase || s.Reason != reason || !strings.Contains(s.Message, words) {
 		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason, s.Message, phase, reason, words)

@@ -17,7 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // kinds are the types of the objects in examples and commands, by the names that kubectl takes.
@@ -25,10 +25,10 @@ var kinds = map[string]reflect.Type{}
 
 func init() {
 	for names, object := range map[string]any{
-		"memcached memcacheds memc":                               v1alpha1.Memcached{},
-		"memcachedbackup memcachedbackups mcb":                    v1alpha1.MemcachedBackup{},
-		"memcachedscheduledbackup memcachedscheduledbackups mcsb": v1alpha1.MemcachedScheduledBackup{},
-		"memcachedrestore memcachedrestores mcr":                  v1alpha1.MemcachedRestore{},
+		"memcached memcacheds memc":                               v1beta1.Memcached{},
+		"memcachedbackup memcachedbackups mcb":                    v1beta1.MemcachedBackup{},
+		"memcachedscheduledbackup memcachedscheduledbackups mcsb": v1beta1.MemcachedScheduledBackup{},
+		"memcachedrestore memcachedrestores mcr":                  v1beta1.MemcachedRestore{},
 		"deployment deployments":                                  appsv1.Deployment{},
 		"pod pods":                                                corev1.Pod{},
 		"secret secrets":                                          corev1.Secret{},
@@ -79,7 +79,7 @@ func checkManifest(text string) error {
 		if kind == nil {
 			return fmt.Errorf("no test knows the kind %q of\n%s", object.Kind, part)
 		}
-		if strings.HasPrefix(object.Kind, "Memcached") && object.APIVersion != v1alpha1.GroupVersion.String() {
+		if strings.HasPrefix(object.Kind, "Memcached") && object.APIVersion != v1beta1.GroupVersion.String() {
 			return fmt.Errorf("%s is of %s", object.Kind, object.APIVersion)
 		}
 		if err := yaml.UnmarshalStrict([]byte(part), reflect.New(kind).Interface()); err != nil {
@@ -303,8 +303,8 @@ func checkFields(typ reflect.Type, flags map[string][]string) (problems []string
 }
 
 var conditions = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded,
-	v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionScheduled,
+	v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded,
+	v1beta1.ConditionComplete, v1beta1.ConditionFailed, v1beta1.ConditionScheduled,
 }
 
 var expression = regexp.MustCompile(`\{(range )?(\.[^}]+)\}|\{end\}`)

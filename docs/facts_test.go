@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/testcrd"
@@ -77,7 +77,7 @@ func TestSizingTableFollowsTheFormula(t *testing.T) {
 	}
 	for _, row := range table {
 		memory, connections := resource.MustParse(row[0]), int32(number(t, row[1]))
-		limit := resources.MemoryLimit(&v1alpha1.MemcachedSpec{Memory: &memory, MaxConnections: &connections})
+		limit := resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: &memory, MaxConnections: &connections})
 		if got := fmt.Sprintf("%.0fMi", float64(limit.Value())/(1<<20)); got != row[2] {
 			t.Errorf("%s and %d connections: the limit is %s, and not %s", row[0], connections, got, row[2])
 		}

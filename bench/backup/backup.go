@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/bench/dataset"
 	"github.com/memcached-operator/memcached-operator/test/bench/load"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
@@ -228,10 +228,10 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 			return f, err
 		}
 	}
-	restore := &v1alpha1.MemcachedRestore{
+	restore := &v1beta1.MemcachedRestore{
 		ObjectMeta: metav1.ObjectMeta{Name: "fast"},
-		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, BackupRef: &v1alpha1.BackupReference{Name: "fast"}, RateLimit: cluster.Unlimited(),
+		Spec: v1beta1.MemcachedRestoreSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: "other"}, BackupRef: &v1beta1.BackupReference{Name: "fast"}, RateLimit: cluster.Unlimited(),
 		},
 	}
 	if _, err := b.transfer(ctx, restore); err != nil {
@@ -257,7 +257,7 @@ func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
 	// With the overhead of an item, and room for the first page of each slab class.
 	memory := resource.NewQuantity(128<<20+int64(b.options.perShard)*int64(b.data.Size+180), resource.BinarySI)
 	key := client.ObjectKey{Namespace: b.namespace, Name: name}
-	if err := b.ApplyMemcached(ctx, key, v1alpha1.MemcachedSpec{Size: new(int32(shards)), Memory: memory}, owner); err != nil {
+	if err := b.ApplyMemcached(ctx, key, v1beta1.MemcachedSpec{Size: new(int32(shards)), Memory: memory}, owner); err != nil {
 		return nil, err
 	}
 	if _, err := b.Await(ctx, key, "available", cluster.Available); err != nil {
@@ -266,16 +266,16 @@ func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
 	return b.AnsweringAddresses(ctx, key, shards)
 }
 
-func (b *bench) claim(ctx context.Context) (v1alpha1.SnapshotStore, error) {
+func (b *bench) claim(ctx context.Context) (v1beta1.SnapshotStore, error) {
 	const name = "snapshots"
 	err := b.Create(ctx, cluster.Claim(metav1.ObjectMeta{Namespace: b.namespace, Name: name}, "10Gi"))
-	return v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: name}}, err
+	return v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: name}}, err
 }
 
-func backup(name string, store v1alpha1.SnapshotStore, limit *v1alpha1.RateLimit) *v1alpha1.MemcachedBackup {
-	return &v1alpha1.MemcachedBackup{
+func backup(name string, store v1beta1.SnapshotStore, limit *v1beta1.RateLimit) *v1beta1.MemcachedBackup {
+	return &v1beta1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: limit},
+		Spec:       v1beta1.MemcachedBackupSpec{MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: limit},
 	}
 }
 
@@ -286,7 +286,7 @@ func (b *bench) transfer(ctx context.Context, o client.Object) (load.Span, error
 		return load.Span{}, fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 	}
 	span := load.Span{}
-	err := b.Complete(ctx, o, func(s *v1alpha1.TransferStatus) {
+	err := b.Complete(ctx, o, func(s *v1beta1.TransferStatus) {
 		if span.From.IsZero() {
 			span.From = time.Now()
 		}

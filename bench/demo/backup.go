@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -24,12 +24,12 @@ func (d *demo) backup(ctx context.Context) error {
 	}
 	meta := metav1.ObjectMeta{Namespace: d.key.Namespace, Name: backupName}
 	claim := cluster.Claim(meta, "1Gi")
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: meta, Spec: v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: d.key.Name},
-		Store:        v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: backupName}},
+	b := &v1beta1.MemcachedBackup{ObjectMeta: meta, Spec: v1beta1.MemcachedBackupSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: d.key.Name},
+		Store:        v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: backupName}},
 	}}
-	r := &v1alpha1.MemcachedRestore{ObjectMeta: meta, Spec: v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: d.key.Name}, BackupRef: &v1alpha1.BackupReference{Name: backupName},
+	r := &v1beta1.MemcachedRestore{ObjectMeta: meta, Spec: v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: d.key.Name}, BackupRef: &v1beta1.BackupReference{Name: backupName},
 	}}
 	for _, o := range []client.Object{r, b, claim} { // of an earlier demo
 		err := d.Delete(ctx, o)
@@ -88,7 +88,7 @@ func (d *demo) transfer(ctx context.Context, o client.Object) error {
 	if err := d.Create(ctx, o); err != nil {
 		return fmt.Errorf("creating %T: %w", o, err)
 	}
-	return d.Complete(ctx, o, func(s *v1alpha1.TransferStatus) {
+	return d.Complete(ctx, o, func(s *v1beta1.TransferStatus) {
 		d.result("%d of %d items", s.Progress.Items, s.Progress.TotalItems)
 	})
 }

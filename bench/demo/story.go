@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/inpod"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	sample    = "config/samples/cache_v1alpha1_memcached.yaml"
+	sample    = "config/samples/cache_v1beta1_memcached.yaml"
 	namespace = "default"
 	// subscription is how a user installs the operator with OLM.
 	subscription = "config/samples/olm"
@@ -183,7 +183,7 @@ func (d *demo) create(ctx context.Context) error {
 	return nil
 }
 
-func (d *demo) applySample(ctx context.Context, o *unstructured.Unstructured) (*v1alpha1.Memcached, error) {
+func (d *demo) applySample(ctx context.Context, o *unstructured.Unstructured) (*v1beta1.Memcached, error) {
 	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("applying %s: %w", sample, err)
 	}
@@ -202,7 +202,7 @@ func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (existed bo
 	}
 	err = cluster.Eventually(ctx, "deletion of its pods", func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: d.key.Name}); err != nil {
+		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1beta1.LabelInstance: d.key.Name}); err != nil {
 			return err
 		}
 		if n := len(pods.Items); n > 0 {
@@ -298,7 +298,7 @@ func (d *demo) scale(ctx context.Context) error {
 		if err := d.SubResource("scale").Patch(ctx, m, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return fmt.Errorf("scaling to %d: %w", size, err)
 		}
-		m, err = d.Await(ctx, d.key, "scaled", func(m *v1alpha1.Memcached) error {
+		m, err = d.Await(ctx, d.key, "scaled", func(m *v1beta1.Memcached) error {
 			if int(m.Status.Size) != size {
 				return fmt.Errorf("it has %d shards", m.Status.Size)
 			}
@@ -355,8 +355,8 @@ func (d *demo) deletePod(ctx context.Context) error {
 	if err := d.Delete(ctx, &pod); err != nil {
 		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
-	var now v1alpha1.ShardStatus
-	_, err = d.Await(ctx, d.key, "shard in another pod", func(m *v1alpha1.Memcached) error {
+	var now v1beta1.ShardStatus
+	_, err = d.Await(ctx, d.key, "shard in another pod", func(m *v1beta1.Memcached) error {
 		if now, err = cluster.Shard(m, ordinal); err != nil {
 			return err
 		}
@@ -373,10 +373,10 @@ func (d *demo) deletePod(ctx context.Context) error {
 		return err
 	}
 	report := connections.Stop()
-	if now.Start != v1alpha1.StartHandedOver || now.Items == 0 || now.Items < now.ItemsBefore*999/1000 {
+	if now.Start != v1beta1.StartHandedOver || now.Items == 0 || now.Items < now.ItemsBefore*999/1000 {
 		return fmt.Errorf("the status reports that the new pod started %q with %d of %d items", now.Start, now.Items, now.ItemsBefore)
 	}
-	if err := d.HasEvent(ctx, d.key, v1alpha1.EventShardHandedOver, shard); err != nil {
+	if err := d.HasEvent(ctx, d.key, v1beta1.EventShardHandedOver, shard); err != nil {
 		return err
 	}
 	d.good("the new pod received %d of %d items from the old one", now.Items, now.ItemsBefore)
@@ -396,13 +396,13 @@ func (d *demo) restart(ctx context.Context) error {
 		return err
 	}
 	token := time.Now().UTC().Format("20060102T150405")
-	d.command("kubectl annotate pod %s --overwrite %s=%s", shard.PodName, v1alpha1.AnnotationRestart, token)
+	d.command("kubectl annotate pod %s --overwrite %s=%s", shard.PodName, v1beta1.AnnotationRestart, token)
 	began := time.Now()
 	after, err := d.Restart(ctx, d.key, ordinal, token)
 	if err != nil {
 		return err
 	}
-	if after.PodName != shard.PodName || after.Start != v1alpha1.StartWarm {
+	if after.PodName != shard.PodName || after.Start != v1beta1.StartWarm {
 		return fmt.Errorf("after the restart shard %s is in pod %s and started %q, want a warm start in pod %s", shard.Name, after.PodName, after.Start, shard.PodName)
 	}
 	d.result("restarted after %.1f s: the status reports %d of %d items", time.Since(began).Seconds(), after.Items, after.ItemsBefore)

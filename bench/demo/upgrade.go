@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/bench/load"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
@@ -97,7 +97,7 @@ func (d *demo) changeVersion(ctx context.Context, l *load.Load, version string) 
 		return fmt.Errorf("changing the version to %s: %w", version, err)
 	}
 	said := began
-	m, err = d.Await(ctx, d.key, "memcached "+version, func(m *v1alpha1.Memcached) error {
+	m, err = d.Await(ctx, d.key, "memcached "+version, func(m *v1beta1.Memcached) error {
 		if now := time.Now(); now.Sub(said) >= sayInterval {
 			c := l.Report().Sum(load.Span{From: said, Until: now})
 			d.result("hit ratio %5.1f%%  %3.0f errors/s  %s", 100*c.Ratio(), float64(c.Errors)/now.Sub(said).Seconds(), progress(m))
@@ -118,7 +118,7 @@ func (d *demo) changeVersion(ctx context.Context, l *load.Load, version string) 
 		return err
 	}
 	for _, s := range m.Status.Shards {
-		if s.Start != v1alpha1.StartWarm {
+		if s.Start != v1beta1.StartWarm {
 			return fmt.Errorf("shard %s started %q, want a warm start", s.Name, s.Start)
 		}
 	}
@@ -127,8 +127,8 @@ func (d *demo) changeVersion(ctx context.Context, l *load.Load, version string) 
 }
 
 // progress returns the message of the condition Progressing.
-func progress(m *v1alpha1.Memcached) string {
-	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
+func progress(m *v1beta1.Memcached) string {
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing); c != nil {
 		return c.Message
 	}
 	return "no condition Progressing"

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -73,7 +73,7 @@ func InNamespace(ctx context.Context, c *cluster.Cluster, prefix string, use fun
 // deleteNamespace deletes a namespace and waits until it no longer exists. It deletes the Memcacheds first: a shard
 // keeps serving until its Service no longer exists.
 func deleteNamespace(ctx context.Context, c *cluster.Cluster, name string) error {
-	if err := c.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(name)); err != nil {
+	if err := c.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(name)); err != nil {
 		return fmt.Errorf("deleting the Memcacheds of %s: %w", name, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/bench/usage"
@@ -139,7 +139,7 @@ func (o *observer) awaitQuiet(ctx context.Context) error {
 }
 
 // all calls do and waits until is returns true for all Memcacheds.
-func (o *observer) all(ctx context.Context, what string, is func(*v1alpha1.Memcached) bool, do func(context.Context) error) error {
+func (o *observer) all(ctx context.Context, what string, is func(*v1beta1.Memcached) bool, do func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
 	err := o.until(ctx, what, countInterval, func() (int, error) {

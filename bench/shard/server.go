@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -103,7 +103,7 @@ func (h *host) plain(ctx context.Context, memory, connections int64, threads int
 const hostName = "localhost"
 
 // shard starts a memcached under the agent, with the operator's arguments and a certificate of ca if the spec has TLS.
-func (h *host) shard(ctx context.Context, spec *v1alpha1.MemcachedSpec, ca *testcert.CA) (*server, error) {
+func (h *host) shard(ctx context.Context, spec *v1beta1.MemcachedSpec, ca *testcert.CA) (*server, error) {
 	spec = spec.DeepCopy()
 	spec.ExtraArgs = []string{"-u", "root"} // as this benchmark is run by root
 	s := &server{address: local(h.freePort()), dir: filepath.Join(h.dir, fmt.Sprint(h.port))}
@@ -194,7 +194,7 @@ func (s *server) stats(ctx context.Context) (protocol.Stats, error) {
 }
 
 // specOf returns a spec with the API's defaults.
-func specOf(memory int64, connections int32) *v1alpha1.MemcachedSpec {
+func specOf(memory int64, connections int32) *v1beta1.MemcachedSpec {
 	m, itemSize := resource(memory), resource(1<<20)
-	return &v1alpha1.MemcachedSpec{Memory: &m, MaxConnections: &connections, Threads: new(int32(4)), MaxItemSize: &itemSize}
+	return &v1beta1.MemcachedSpec{Memory: &m, MaxConnections: &connections, Threads: new(int32(4)), MaxItemSize: &itemSize}
 }

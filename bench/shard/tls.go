@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/bench/usage"
@@ -45,7 +45,7 @@ const (
 // tlsClient is a kind of clients, with what was measured in each round relative to the first kind: p50, p99 and requests a second.
 type tlsClient struct {
 	name     string
-	mode     v1alpha1.TLSMode
+	mode     v1beta1.TLSMode
 	config   *tls.Config
 	shard    *server
 	measured [3][]float64
@@ -56,15 +56,15 @@ func (o *tlsOptions) run(ctx context.Context, r *report.Run) (result report.Resu
 	secured := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: hostName, MinVersion: tls.VersionTLS12}
 	secured.RootCAs.AppendCertsFromPEM(ca.PEM())
 	kinds := []*tlsClient{
-		{name: "plain"}, {name: "`Required`", mode: v1alpha1.TLSRequired, config: secured},
-		{name: "`Permissive`, plain clients", mode: v1alpha1.TLSPermissive}, {name: "`Permissive`, clients with TLS", mode: v1alpha1.TLSPermissive, config: secured},
+		{name: "plain"}, {name: "`Required`", mode: v1beta1.TLSRequired, config: secured},
+		{name: "`Permissive`, plain clients", mode: v1beta1.TLSPermissive}, {name: "`Permissive`, clients with TLS", mode: v1beta1.TLSPermissive, config: secured},
 	}
 	table := report.Table{{"", "p50", "p99", "requests a second", "memory of a connection", "with the kernel's"}}
 	err = onHost(ctx, o.version, func(h *host) error {
 		for _, k := range kinds {
 			spec := specOf(64<<20, 4096)
 			if k.mode != "" {
-				spec.TLS = &v1alpha1.TLS{Mode: k.mode}
+				spec.TLS = &v1beta1.TLS{Mode: k.mode}
 			}
 			if k.shard, err = h.shard(ctx, spec, ca); err != nil {
 				return err

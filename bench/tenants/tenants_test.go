@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -158,10 +158,10 @@ func namespaceOf(ctx context.Context, t *testing.T, c client.Client, name string
 	return name
 }
 
-func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func backupOf(namespace, name, memcached string) *v1beta1.MemcachedBackup {
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	b.Spec.MemcachedRef.Name = memcached
-	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}
+	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "backups"}
 	return b
 }
 
@@ -170,7 +170,7 @@ func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
 func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 	withOperator(t, 1000, 1, func(ctx context.Context, s *scene) {
 		loud := namespaceOf(ctx, t, s.Client, "loud")
-		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
+		managed := map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue, v1beta1.LabelInstance: "cache"}
 		createAll(ctx, t, s.Client, 850, func(i int) client.Object {
 			return &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i), Labels: managed, Annotations: largeAnnotation},
@@ -184,7 +184,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		})
 		tolerations := []corev1.Toleration{{Key: strings.Repeat("x", 1250<<10)}}
 		createAll(ctx, t, s.Client, 150, func(i int) client.Object {
-			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
+			m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
 			m.Spec.Scheduling.Tolerations = tolerations
 			return m
 		})
@@ -204,7 +204,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		})
 		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1.2 MiB that were streamed")
 
-		wide := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
+		wide := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
 		wide.Spec.Size = new(int32(128))
 		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
 		if err := s.Client.Create(ctx, wide.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
@@ -213,11 +213,11 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
 		must(t, s.Client.Create(ctx, wide))
 		s.eventually(ctx, t, "128 shards", func(ctx context.Context) error {
-			m := &v1alpha1.Memcached{}
+			m := &v1beta1.Memcached{}
 			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(wide), m); err != nil {
 				return err
 			}
-			if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
+			if !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionAvailable) {
 				return fmt.Errorf("%s shards are ready", m.Status.Ready)
 			}
 			return nil
@@ -320,19 +320,19 @@ func repeat(ctx context.Context, pause time.Duration, do func(i int)) {
 // startTenants starts five tenants that do the worst that Memcacheds and backups allow, and returns their namespaces.
 func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 	t.Helper()
-	memcacheds := func(name string, n int, spec v1alpha1.MemcachedSpec) (string, []*v1alpha1.Memcached) {
-		namespace, all := namespaceOf(ctx, t, c, name), make([]*v1alpha1.Memcached, n)
+	memcacheds := func(name string, n int, spec v1beta1.MemcachedSpec) (string, []*v1beta1.Memcached) {
+		namespace, all := namespaceOf(ctx, t, c, name), make([]*v1beta1.Memcached, n)
 		createAll(ctx, t, c, n, func(i int) client.Object {
-			all[i] = &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m%d", i)}, Spec: spec}
+			all[i] = &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m%d", i)}, Spec: spec}
 			return all[i]
 		})
 		return namespace, all
 	}
-	patch := func(m *v1alpha1.Memcached, patch string, arguments ...any) {
+	patch := func(m *v1beta1.Memcached, patch string, arguments ...any) {
 		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
 	}
-	silent, all := memcacheds("silent", 20, v1alpha1.MemcachedSpec{Size: new(int32(5)),
-		PodMetadata: v1alpha1.PodMetadata{Annotations: map[string]string{scale.SilentAgent: "true"}}})
+	silent, all := memcacheds("silent", 20, v1beta1.MemcachedSpec{Size: new(int32(5)),
+		PodMetadata: v1beta1.PodMetadata{Annotations: map[string]string{scale.SilentAgent: "true"}}})
 	for _, m := range all {
 		repeat(ctx, time.Second, func(i int) { patch(m, `{"spec":{"threads":%d}}`, 1+i%8) })
 	}
@@ -341,17 +341,17 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 		_ = c.Create(ctx, backupOf(storm, fmt.Sprintf("b%d", i), "none"))
 		_ = c.Delete(ctx, backupOf(storm, fmt.Sprintf("b%d", i-100), "none"))
 	})
-	large, all := memcacheds("large", 1, v1alpha1.MemcachedSpec{Size: new(int32(20))})
+	large, all := memcacheds("large", 1, v1beta1.MemcachedSpec{Size: new(int32(20))})
 	m := all[0]
 	repeat(ctx, 100*time.Millisecond, func(i int) {
 		patch(m, `{"metadata":{"annotations":{"example.com/large":%q}}}`, strings.Repeat(fmt.Sprint(i%10), 200<<10))
 	})
-	invalid, all := memcacheds("invalid", 10, v1alpha1.MemcachedSpec{Version: "1.4.0"})
+	invalid, all := memcacheds("invalid", 10, v1beta1.MemcachedSpec{Version: "1.4.0"})
 	for _, m := range all {
 		repeat(ctx, 50*time.Millisecond, func(i int) { patch(m, `{"spec":{"version":"1.4.%d"}}`, i%10) })
 	}
 	// The others come before it: until the operator has created its shards, all workers are busy with that.
-	flips, all := memcacheds("flips", 50, v1alpha1.MemcachedSpec{Size: new(int32(20))})
+	flips, all := memcacheds("flips", 50, v1beta1.MemcachedSpec{Size: new(int32(20))})
 	for _, m := range all {
 		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*20) })
 	}

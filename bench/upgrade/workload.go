@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -37,7 +37,7 @@ func (s space) arguments() []string {
 
 // limit is the container's memory limit, as the operator derives it.
 func (s space) limit() resource.Quantity {
-	return resources.MemoryLimit(&v1alpha1.MemcachedSpec{Memory: new(s.memory()), MaxConnections: new(int32(1024))})
+	return resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: new(s.memory()), MaxConnections: new(int32(1024))})
 }
 
 func image(version string) string { return "docker.io/library/memcached:" + version }
@@ -197,24 +197,24 @@ const owner = client.FieldOwner("bench")
 
 // applyMemcached creates a Memcached or changes its version. The other variants copy what the operator defaults here.
 func applyMemcached(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverStrict, v1alpha1.UpdateInPlace)
+	return applyWith(ctx, in, version, v1beta1.HandoverStrict, v1beta1.UpdateInPlace)
 }
 
 func applyAvailable(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverAvailable, v1alpha1.UpdateHandover)
+	return applyWith(ctx, in, version, v1beta1.HandoverAvailable, v1beta1.UpdateHandover)
 }
 
 func applyWithoutHandover(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverDisabled, v1alpha1.UpdateInPlace)
+	return applyWith(ctx, in, version, v1beta1.HandoverDisabled, v1beta1.UpdateInPlace)
 }
 
-func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode, updates v1alpha1.UpdateType) error {
-	return in.ApplyMemcached(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, v1alpha1.MemcachedSpec{
+func applyWith(ctx context.Context, in space, version string, mode v1beta1.HandoverMode, updates v1beta1.UpdateType) error {
+	return in.ApplyMemcached(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, v1beta1.MemcachedSpec{
 		Size:           new(int32(shards)),
 		Version:        version,
 		Memory:         new(in.memory()),
-		Handover:       v1alpha1.Handover{Mode: mode},
-		UpdateStrategy: &v1alpha1.UpdateStrategy{Type: updates},
+		Handover:       v1beta1.Handover{Mode: mode},
+		UpdateStrategy: &v1beta1.UpdateStrategy{Type: updates},
 	}, owner)
 }
 
@@ -227,7 +227,7 @@ func memcachedUpToDate(ctx context.Context, in space, version string) error {
 }
 
 // checkMemcached returns an error unless a Memcached is available and all of its shards run the version.
-func checkMemcached(m *v1alpha1.Memcached, version string) error {
+func checkMemcached(m *v1beta1.Memcached, version string) error {
 	if m.Status.ObservedGeneration != m.Generation {
 		return errors.New("the change is not observed yet")
 	}

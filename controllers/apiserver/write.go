@@ -8,19 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // WriteStatus writes how the status of an object differs from when it was read. It returns ErrStale if the object has
 // changed since.
 func WriteStatus(ctx context.Context, c client.StatusClient, before, after client.Object) error {
-	return written(after, c.Status().Patch(ctx, after, changes(before), client.FieldOwner(v1alpha1.ManagedByValue)))
+	return written(after, c.Status().Patch(ctx, after, changes(before), client.FieldOwner(v1beta1.ManagedByValue)))
 }
 
 // WriteMetadata writes how the metadata of an object differs from when it was read. It returns ErrStale if the object
 // has changed since.
 func WriteMetadata(ctx context.Context, c client.Writer, before, after client.Object) error {
-	return written(after, c.Patch(ctx, after, changes(before), client.FieldOwner(v1alpha1.ManagedByValue)))
+	return written(after, c.Patch(ctx, after, changes(before), client.FieldOwner(v1beta1.ManagedByValue)))
 }
 
 func changes(before client.Object) client.Patch {
@@ -39,7 +39,7 @@ func written(o client.Object, err error) error {
 
 // Create creates an object, unless it exists: then the next reconcile observes it.
 func Create(ctx context.Context, c client.Writer, o client.Object) error {
-	switch err := c.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)); {
+	switch err := c.Create(ctx, o, client.FieldOwner(v1beta1.ManagedByValue)); {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:

@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
@@ -26,14 +26,14 @@ type Reconciler struct{ transfer.Engine }
 // SetupWithManager adds the controller to the manager. A restore triggers the backup that
 // it reads, whose deletion may wait for it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return r.NewController(mgr, &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedBackupList{}).
-		Watches(&v1alpha1.MemcachedRestore{}, enqueue.Named(func(o client.Object) string {
-			return ptr.Deref(o.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
+	return r.NewController(mgr, &v1beta1.MemcachedBackup{}, &v1beta1.MemcachedBackupList{}).
+		Watches(&v1beta1.MemcachedRestore{}, enqueue.Named(func(o client.Object) string {
+			return ptr.Deref(o.(*v1beta1.MemcachedRestore).Spec.BackupRef, v1beta1.BackupReference{}).Name
 		})).
 		Complete(r)
 }
 
 // Reconcile runs one backup.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return transfer.Reconcile(ctx, &r.Engine, request, &v1alpha1.MemcachedBackup{}, observe)
+	return transfer.Reconcile(ctx, &r.Engine, request, &v1beta1.MemcachedBackup{}, observe)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
@@ -28,8 +28,8 @@ const (
 )
 
 // hasFinalizer reports whether a backup stays until its snapshot is deleted.
-func hasFinalizer(b *v1alpha1.MemcachedBackup) bool {
-	return controllerutil.ContainsFinalizer(b, v1alpha1.FinalizerSnapshot)
+func hasFinalizer(b *v1beta1.MemcachedBackup) bool {
+	return controllerutil.ContainsFinalizer(b, v1beta1.FinalizerSnapshot)
 }
 
 // planDeletion plans a backup that is being deleted.
@@ -51,10 +51,10 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 		return release(obs)
 	case len(obs.activeRestores) > 0:
 		p := wait(obs, fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", ")))
-		p.Events = []event.Event{event.Normal(v1alpha1.EventDeletionBlocked, "%s", p.Status.Message)}
+		p.Events = []event.Event{event.Normal(v1beta1.EventDeletionBlocked, "%s", p.Status.Message)}
 		return p
 	case state.Stage == transfer.Succeeded:
-		return release(obs, event.Normal(v1alpha1.EventSnapshotDeleted, "deleted %s", location(b)))
+		return release(obs, event.Normal(v1beta1.EventSnapshotDeleted, "deleted %s", location(b)))
 	case state.Stage == transfer.Failed || state.Stage == transfer.Foreign:
 		return abandon(obs, state.Reason+": "+state.Message)
 	case state.Stage != transfer.Absent && obs.Now.Sub(obs.deletion.Job.CreationTimestamp.Time) >= deletionTimeout+deletionGrace:
@@ -83,10 +83,10 @@ func release(obs *observation, events ...event.Event) transfer.Plan {
 
 // abandon lets the backup disappear, and reports that its snapshot stays.
 func abandon(obs *observation, reason string) transfer.Plan {
-	return release(obs, event.Warning(v1alpha1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location(obs.backup), reason))
+	return release(obs, event.Warning(v1beta1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location(obs.backup), reason))
 }
 
-func location(b *v1alpha1.MemcachedBackup) string {
+func location(b *v1beta1.MemcachedBackup) string {
 	return transfer.Describe(b.Spec.Store, transfer.SnapshotPath(b))
 }
 
@@ -95,7 +95,7 @@ func location(b *v1alpha1.MemcachedBackup) string {
 func neverRan(obs *observation) bool {
 	s := obs.backup.Status
 	return s.Progress == nil && !transfer.Evaluate(obs.Job, obs.backup.Spec.Store).Started &&
-		(s.JobUID == "" && obs.Job.Job == nil || s.Reason == v1alpha1.ReasonJobCannotStart)
+		(s.JobUID == "" && obs.Job.Job == nil || s.Reason == v1beta1.ReasonJobCannotStart)
 }
 
 func deletionJob(obs *observation) *batchv1.Job {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 )
 
@@ -44,7 +44,7 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	var backups v1alpha1.MemcachedBackupList
+	var backups v1beta1.MemcachedBackupList
 	if !c.List(&backups) {
 		return
 	}
@@ -58,11 +58,11 @@ type memcachedKey struct{ namespace, name string }
 // latestBackups are the backups of a Memcached that its metrics are about.
 type latestBackups struct {
 	// complete is the latest backup that is Complete, and finished the backup that finished last.
-	complete, finished *v1alpha1.MemcachedBackup
+	complete, finished *v1beta1.MemcachedBackup
 	running            int
 }
 
-func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackups {
+func latestOf(backups []v1beta1.MemcachedBackup) map[memcachedKey]*latestBackups {
 	all := map[memcachedKey]*latestBackups{}
 	for i := range backups {
 		b := &backups[i]
@@ -73,13 +73,13 @@ func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackup
 			all[key] = latest
 		}
 		switch {
-		case b.Status.Phase == v1alpha1.TransferRunning:
+		case b.Status.Phase == v1beta1.TransferRunning:
 			latest.running++
 		case b.Status.IsFinished() && b.Status.CompletionTime != nil:
 			if isLater(b, latest.finished) {
 				latest.finished = b
 			}
-			if b.Status.Phase == v1alpha1.TransferComplete && isLater(b, latest.complete) {
+			if b.Status.Phase == v1beta1.TransferComplete && isLater(b, latest.complete) {
 				latest.complete = b
 			}
 		}
@@ -88,7 +88,7 @@ func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackup
 }
 
 // isLater reports whether a backup finished after another one, or there is no other.
-func isLater(b, other *v1alpha1.MemcachedBackup) bool {
+func isLater(b, other *v1beta1.MemcachedBackup) bool {
 	if other == nil {
 		return true
 	}
@@ -102,7 +102,7 @@ func (n *latestBackups) collect(to chan<- prometheus.Metric, key memcachedKey) {
 	}
 	gauge(running, float64(n.running))
 	if n.finished != nil {
-		for _, result := range []v1alpha1.TransferPhase{v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
+		for _, result := range []v1beta1.TransferPhase{v1beta1.TransferComplete, v1beta1.TransferFailed} {
 			value := 0.0
 			if n.finished.Status.Phase == result {
 				value = 1

@@ -11,32 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 )
 
 // finished returns a backup of cache that finished at a second since 1970.
-func finished(name string, phase v1alpha1.TransferPhase, second int64, items int64) *v1alpha1.MemcachedBackup {
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+func finished(name string, phase v1beta1.TransferPhase, second int64, items int64) *v1beta1.MemcachedBackup {
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 	b.Spec.MemcachedRef.Name = "cache"
 	b.Status.Phase = phase
 	b.Status.StartTime = &metav1.Time{Time: time.Unix(second-30, 0)}
-	if phase != v1alpha1.TransferRunning {
+	if phase != v1beta1.TransferRunning {
 		b.Status.CompletionTime = &metav1.Time{Time: time.Unix(second, 0)}
 	}
-	if phase == v1alpha1.TransferComplete {
-		b.Status.Snapshot = &v1alpha1.SnapshotStatus{TakenAt: metav1.NewTime(time.Unix(second-20, 0)), Items: items, Bytes: 2 * items, StoredBytes: items / 2}
+	if phase == v1beta1.TransferComplete {
+		b.Status.Snapshot = &v1beta1.SnapshotStatus{TakenAt: metav1.NewTime(time.Unix(second-20, 0)), Items: items, Bytes: 2 * items, StoredBytes: items / 2}
 	}
 	return b
 }
 
 func TestMetricsDescribeLatestBackup(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		finished("b", v1alpha1.TransferComplete, 2000, 100), finished("a", v1alpha1.TransferComplete, 1000, 50), finished("c", v1alpha1.TransferFailed, 3000, 0), finished("d", v1alpha1.TransferRunning, 4000, 0),
+		finished("b", v1beta1.TransferComplete, 2000, 100), finished("a", v1beta1.TransferComplete, 1000, 50), finished("c", v1beta1.TransferFailed, 3000, 0), finished("d", v1beta1.TransferRunning, 4000, 0),
 	).Build()
 	elected := make(chan struct{})
 	collector := &Collector{metrics.Source{Cache: cache, Elected: elected}}

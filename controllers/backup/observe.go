@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
 type observation struct {
 	transfer.Observation
-	backup *v1alpha1.MemcachedBackup
+	backup *v1beta1.MemcachedBackup
 	// deletion is the Job that deletes the snapshot. It is read, as are the restores,
 	// when the backup is being deleted.
 	deletion transfer.JobObservation
@@ -24,7 +24,7 @@ type observation struct {
 }
 
 func observe(ctx context.Context, r transfer.Observer, common transfer.Observation) (*observation, error) {
-	obs := &observation{Observation: common, backup: common.Object.(*v1alpha1.MemcachedBackup)}
+	obs := &observation{Observation: common, backup: common.Object.(*v1beta1.MemcachedBackup)}
 	if obs.backup.DeletionTimestamp == nil || !hasFinalizer(obs.backup) {
 		return obs, nil
 	}
@@ -40,8 +40,8 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 	return obs, err
 }
 
-func activeRestores(ctx context.Context, from client.Reader, b *v1alpha1.MemcachedBackup, now time.Time) (names []string, err error) {
-	var restores v1alpha1.MemcachedRestoreList
+func activeRestores(ctx context.Context, from client.Reader, b *v1beta1.MemcachedBackup, now time.Time) (names []string, err error) {
+	var restores v1beta1.MemcachedRestoreList
 	if err := from.List(ctx, &restores, client.InNamespace(b.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing restores: %w", err)
 	}
@@ -55,7 +55,7 @@ func activeRestores(ctx context.Context, from client.Reader, b *v1alpha1.Memcach
 }
 
 // reads reports whether a restore reads the snapshot of a backup, by either reference.
-func reads(restore *v1alpha1.MemcachedRestore, b *v1alpha1.MemcachedBackup) bool {
+func reads(restore *v1beta1.MemcachedRestore, b *v1beta1.MemcachedBackup) bool {
 	if restore.Spec.BackupRef != nil {
 		return restore.Spec.BackupRef.Name == b.Name
 	}

@@ -6,7 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -15,11 +15,11 @@ import (
 // finalizer before it starts.
 func (obs *observation) Plan(rejection error) transfer.Plan {
 	b := obs.backup
-	started := b.Status.Phase != "" && b.Status.Phase != v1alpha1.TransferPending
+	started := b.Status.Phase != "" && b.Status.Phase != v1beta1.TransferPending
 	switch {
 	case b.DeletionTimestamp != nil:
 		return planDeletion(obs, rejection)
-	case !started && b.Spec.DeletionPolicy == v1alpha1.SnapshotDelete && !hasFinalizer(b) && obs.Blocker() == nil:
+	case !started && b.Spec.DeletionPolicy == v1beta1.SnapshotDelete && !hasFinalizer(b) && obs.Blocker() == nil:
 		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Finalizer: transfer.AddFinalizer}}
 	}
 	p := transfer.MakePlan(obs, rejection)
@@ -34,17 +34,17 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	m, name := obs.Memcached, obs.backup.Spec.MemcachedRef.Name
 	switch {
 	case m == nil:
-		return transfer.Reject(v1alpha1.ReasonMemcachedNotFound,
+		return transfer.Reject(v1beta1.ReasonMemcachedNotFound,
 			"there is no Memcached %s in this namespace. Create a backup of an existing one", name)
 	case m.Spec.Size != nil && *m.Spec.Size == 0:
-		return transfer.Reject(v1alpha1.ReasonNoShards,
+		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
 	case m.DeletionTimestamp != nil && !transfer.HasServers(m):
-		return transfer.Reject(v1alpha1.ReasonMemcachedDeleting,
+		return transfer.Reject(v1beta1.ReasonMemcachedDeleting,
 			"Memcached %s is being deleted, and not all of its shards are reachable. "+
 				"For a backup before a deletion, set spec.deletionPolicy to Backup", name)
 	case m.Status.Bootstrap.IsRunning():
-		return transfer.WaitFor(v1alpha1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
+		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
 	}
 	return cmp.Or(obs.NotAllowed(obs.Store()), transfer.MemcachedNotReady(m))
 }
@@ -55,7 +55,7 @@ func (obs *observation) Summary() string {
 }
 
 // Store implements transfer.Transfer.
-func (obs *observation) Store() v1alpha1.SnapshotStore { return obs.backup.Spec.Store }
+func (obs *observation) Store() v1beta1.SnapshotStore { return obs.backup.Spec.Store }
 
 // NewJob implements transfer.Transfer.
 func (obs *observation) NewJob() *batchv1.Job {
@@ -82,7 +82,7 @@ func (obs *observation) job(spec transfer.JobSpec) *batchv1.Job {
 
 // Record implements transfer.Transfer.
 func (obs *observation) Record(s transfer.Status, outcome *snapshotwire.Outcome) (recorded transfer.Status, summary, failure string) {
-	if s.Phase != v1alpha1.TransferComplete {
+	if s.Phase != v1beta1.TransferComplete {
 		return s, "", ""
 	}
 	snapshot := transfer.SnapshotOf(outcome.Snapshot, transfer.SnapshotPath(obs.backup))

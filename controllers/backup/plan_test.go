@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -26,10 +26,10 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // observed returns the observation of a backup of two shards that deletes its snapshot and has not begun.
 func observed(edits ...func(*observation)) *observation {
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", UID: "11111111-2222", CreationTimestamp: metav1.NewTime(now)}}
-	b.Spec.MemcachedRef.Name, b.Spec.DeletionPolicy = "cache", v1alpha1.SnapshotDelete
-	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache"}
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(2))}}
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", UID: "11111111-2222", CreationTimestamp: metav1.NewTime(now)}}
+	b.Spec.MemcachedRef.Name, b.Spec.DeletionPolicy = "cache", v1beta1.SnapshotDelete
+	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache"}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
 	m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
 	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.JobName(transfer.Backup, b.UID), Now: now}, Now: now}}
@@ -43,15 +43,15 @@ func observed(edits ...func(*observation)) *observation {
 func begun(uid string) func(*observation) {
 	return func(obs *observation) {
 		s := &obs.backup.Status
-		s.Phase, s.Reason, s.JobName, s.JobUID = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, obs.Job.Name, uid
+		s.Phase, s.Reason, s.JobName, s.JobUID = v1beta1.TransferRunning, v1beta1.ReasonStarting, obs.Job.Name, uid
 		s.StartTime, s.ImagePullSecrets = &metav1.Time{Time: now}, obs.Memcached.Spec.ImagePullSecrets
-		obs.backup.Finalizers = []string{v1alpha1.FinalizerSnapshot}
+		obs.backup.Finalizers = []string{v1beta1.FinalizerSnapshot}
 	}
 }
 
 func deleted(age time.Duration) func(*observation) {
 	return func(obs *observation) {
-		obs.backup.Finalizers = []string{v1alpha1.FinalizerSnapshot}
+		obs.backup.Finalizers = []string{v1beta1.FinalizerSnapshot}
 		obs.backup.DeletionTimestamp = &metav1.Time{Time: now.Add(-age)}
 	}
 }
@@ -63,19 +63,19 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		final, started bool
 	}{
 		"all shards are reachable":   {func(*observation) {}, "", "", false, true},
-		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1alpha1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", true, false},
-		"the Memcached has no shard": {func(obs *observation) { obs.Memcached.Spec.Size = new(int32(0)) }, v1alpha1.ReasonNoShards, "no shard to copy", true, false},
+		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1beta1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", true, false},
+		"the Memcached has no shard": {func(obs *observation) { obs.Memcached.Spec.Size = new(int32(0)) }, v1beta1.ReasonNoShards, "no shard to copy", true, false},
 		"it is being deleted":        {func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }, "", "", false, true},
 		"it is being deleted, without all shards": {func(obs *observation) {
 			obs.Memcached.DeletionTimestamp, obs.Memcached.Status.Servers = &metav1.Time{Time: now}, nil
-		}, v1alpha1.ReasonMemcachedDeleting, "is being deleted", true, false},
+		}, v1beta1.ReasonMemcachedDeleting, "is being deleted", true, false},
 		"it is filled": {func(obs *observation) {
-			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}
-		}, v1alpha1.ReasonBootstrapping, "is filled", false, false},
+			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}
+		}, v1beta1.ReasonBootstrapping, "is filled", false, false},
 		"it was filled": {func(obs *observation) {
-			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
+			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}
 		}, "", "", false, true},
-		"not all shards are reachable": {func(obs *observation) { obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:1] }, v1alpha1.ReasonShardsStarting, "status.servers", false, false},
+		"not all shards are reachable": {func(obs *observation) { obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:1] }, v1beta1.ReasonShardsStarting, "status.servers", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(c.edit)
@@ -94,9 +94,9 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 			if c.started && p.Status.Phase != "" {
 				t.Errorf("it is %s before its finalizer is written", p.Status.Phase)
 			}
-			obs.backup.Spec.DeletionPolicy = v1alpha1.SnapshotRetain
+			obs.backup.Spec.DeletionPolicy = v1beta1.SnapshotRetain
 			p = obs.Plan(nil)
-			if p.Actions.Finalizer != transfer.KeepFinalizer || (p.Status.Phase == v1alpha1.TransferRunning) != c.started {
+			if p.Actions.Finalizer != transfer.KeepFinalizer || (p.Status.Phase == v1beta1.TransferRunning) != c.started {
 				t.Errorf("a backup that retains its snapshot is %s, with the change %d of its finalizer", p.Status.Phase, p.Actions.Finalizer)
 			}
 			if secrets := p.Status.ImagePullSecrets; (len(secrets) == 1) != c.started {
@@ -116,7 +116,7 @@ func TestFinalizerIsNotAddedOnceBackupHasStarted(t *testing.T) {
 
 func TestJobCopiesAllShards(t *testing.T) {
 	obs := observed(begun(""))
-	obs.backup.Spec.RateLimit = &v1alpha1.RateLimit{ItemsPerSecond: new(int32(10))}
+	obs.backup.Spec.RateLimit = &v1beta1.RateLimit{ItemsPerSecond: new(int32(10))}
 	want := obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.ImagePullSecrets, Memcached: obs.Memcached,
 		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: obs.Memcached.Status.Servers, ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
@@ -133,15 +133,15 @@ func TestJobCopiesAllShards(t *testing.T) {
 func TestCompleteBackupHasSnapshot(t *testing.T) {
 	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	for name, c := range map[string]struct {
-		phase            v1alpha1.TransferPhase
+		phase            v1beta1.TransferPhase
 		snapshot         *snapshotwire.Snapshot
 		summary, failure string
 	}{
-		"complete":                    {v1alpha1.TransferComplete, snapshot, "copied 100 items of 2 shards to team/cache/nightly-11111111", ""},
-		"complete without a snapshot": {v1alpha1.TransferComplete, nil, "", "Job backup-11111111-2222 did not report its snapshot. Create another backup"},
-		"failed":                      {v1alpha1.TransferFailed, snapshot, "", ""},
+		"complete":                    {v1beta1.TransferComplete, snapshot, "copied 100 items of 2 shards to team/cache/nightly-11111111", ""},
+		"complete without a snapshot": {v1beta1.TransferComplete, nil, "", "Job backup-11111111-2222 did not report its snapshot. Create another backup"},
+		"failed":                      {v1beta1.TransferFailed, snapshot, "", ""},
 	} {
-		s := transfer.Status{TransferStatus: v1alpha1.TransferStatus{Phase: c.phase}}
+		s := transfer.Status{TransferStatus: v1beta1.TransferStatus{Phase: c.phase}}
 		s, summary, failure := observed().Record(s, &snapshotwire.Outcome{Snapshot: c.snapshot})
 		if summary != c.summary || failure != c.failure || (s.Snapshot != nil) != (summary != "") {
 			t.Errorf("%s: %q, %q, and the snapshot %+v", name, summary, failure, s.Snapshot)
@@ -177,7 +177,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota"))
 	terminating := apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	ran := func(obs *observation) { begun("j")(obs); obs.backup.Status.Progress = &v1alpha1.TransferProgress{} }
+	ran := func(obs *observation) { begun("j")(obs); obs.backup.Status.Progress = &v1beta1.TransferProgress{} }
 	deletion := func(o transfer.JobObservation) func(*observation) {
 		return func(obs *observation) { obs.deletion = o }
 	}
@@ -198,21 +198,21 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		"it has not begun":                              {nil, 0, released, "", "", transfer.NoAction, 0, nil},
 		"its Job runs":                                  {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll, nil},
 		"its Job is being deleted":                      {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll, nil},
-		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0, nil},
+		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0, nil},
 		"there never was a Job":                         {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0, nil},
-		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1alpha1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1beta1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0, nil},
 		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"it is complete":                                {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
-		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1alpha1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
-		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1alpha1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0, nil},
-		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
-		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1alpha1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
+		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1beta1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
+		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1beta1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0, nil},
+		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1beta1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
+		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1beta1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
 		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
 		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll, nil},
-		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1alpha1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
+		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1beta1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
 		"the Job that deletes is rejected":              {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
-		"it is rejected for ten minutes":                {[]func(*observation){ran}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
-		"the namespace is being deleted":                {[]func(*observation){ran}, 0, released, v1alpha1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
+		"it is rejected for ten minutes":                {[]func(*observation){ran}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
+		"the namespace is being deleted":                {[]func(*observation){ran}, 0, released, v1beta1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
 		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,28 +257,28 @@ func TestDeletionOfSnapshot(t *testing.T) {
 // A restore reads the snapshot of a backup by the backup's name, or by the path.
 func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 	b := observed(begun("j"), deleted(0)).backup
-	restore := func(name string, phase v1alpha1.TransferPhase, edit func(*v1alpha1.MemcachedRestoreSpec)) *v1alpha1.MemcachedRestore {
-		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+	restore := func(name string, phase v1beta1.TransferPhase, edit func(*v1beta1.MemcachedRestoreSpec)) *v1beta1.MemcachedRestore {
+		r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 		r.Status.Phase, r.Status.StartTime = phase, &metav1.Time{Time: now}
 		r.Status.JobUID = "j"
 		edit(&r.Spec)
 		return r
 	}
-	byName := func(name string) func(*v1alpha1.MemcachedRestoreSpec) {
-		return func(s *v1alpha1.MemcachedRestoreSpec) { s.BackupRef = &v1alpha1.BackupReference{Name: name} }
+	byName := func(name string) func(*v1beta1.MemcachedRestoreSpec) {
+		return func(s *v1beta1.MemcachedRestoreSpec) { s.BackupRef = &v1beta1.BackupReference{Name: name} }
 	}
-	byPath := func(path, claim string) func(*v1alpha1.MemcachedRestoreSpec) {
-		return func(s *v1alpha1.MemcachedRestoreSpec) {
+	byPath := func(path, claim string) func(*v1beta1.MemcachedRestoreSpec) {
+		return func(s *v1beta1.MemcachedRestoreSpec) {
 			store := *b.Spec.Store.DeepCopy()
 			store.PersistentVolumeClaim.ClaimName = claim
-			s.Snapshot = &v1alpha1.SnapshotSource{Path: path, Store: store}
+			s.Snapshot = &v1beta1.SnapshotSource{Path: path, Store: store}
 		}
 	}
 	path := transfer.SnapshotPath(b)
-	restores := []client.Object{restore("by-name", v1alpha1.TransferRunning, byName("nightly")), restore("by-path", v1alpha1.TransferRunning, byPath(path, "snapshots")),
-		restore("complete", v1alpha1.TransferComplete, byName("nightly")), restore("pending", v1alpha1.TransferPending, byName("nightly")),
-		restore("of-another", v1alpha1.TransferRunning, byName("weekly")), restore("another-path", v1alpha1.TransferRunning, byPath("other", "snapshots")),
-		restore("another-store", v1alpha1.TransferRunning, byPath(path, "other")), restore("neither", v1alpha1.TransferRunning, func(*v1alpha1.MemcachedRestoreSpec) {})}
+	restores := []client.Object{restore("by-name", v1beta1.TransferRunning, byName("nightly")), restore("by-path", v1beta1.TransferRunning, byPath(path, "snapshots")),
+		restore("complete", v1beta1.TransferComplete, byName("nightly")), restore("pending", v1beta1.TransferPending, byName("nightly")),
+		restore("of-another", v1beta1.TransferRunning, byName("weekly")), restore("another-path", v1beta1.TransferRunning, byPath("other", "snapshots")),
+		restore("another-store", v1beta1.TransferRunning, byPath(path, "other")), restore("neither", v1beta1.TransferRunning, func(*v1beta1.MemcachedRestoreSpec) {})}
 	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(restores...).Build()
 	empty := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
 	want := []string{"MemcachedRestore by-name", "MemcachedRestore by-path"}
@@ -291,9 +291,9 @@ func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 	if diff := cmp.Diff(want, obs.activeRestores); diff != "" || obs.deletion.Name != "delete-11111111-2222" {
 		t.Errorf("the restores of %s (-want +got):\n%s", obs.deletion.Name, diff)
 	}
-	for name, edit := range map[string]func(*v1alpha1.MemcachedBackup){
-		"no deletion":  func(b *v1alpha1.MemcachedBackup) { b.DeletionTimestamp = nil },
-		"no finalizer": func(b *v1alpha1.MemcachedBackup) { b.Finalizers = nil },
+	for name, edit := range map[string]func(*v1beta1.MemcachedBackup){
+		"no deletion":  func(b *v1beta1.MemcachedBackup) { b.DeletionTimestamp = nil },
+		"no finalizer": func(b *v1beta1.MemcachedBackup) { b.Finalizers = nil },
 	} {
 		other := b.DeepCopy()
 		edit(other)

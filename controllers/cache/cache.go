@@ -18,7 +18,7 @@ import (
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -27,7 +27,7 @@ import (
 // creates only its own objects, and of those only what it reads, in the namespaces of a
 // comma-separated list; an empty list is all namespaces.
 func Options(namespaces string) crcache.Options {
-	own := crcache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
+	own := crcache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})}
 	options := crcache.Options{
 		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: own, &batchv1.Job{}: own},
 		DefaultTransform: Transform,
@@ -81,7 +81,7 @@ func Transform(from any) (any, error) {
 func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 	switch o.(type) {
 	case *appsv1.ReplicaSet, *corev1.Service, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
-		return e.Manager == v1alpha1.ManagedByValue && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+		return e.Manager == v1beta1.ManagedByValue && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	case *corev1.Pod:
 		return shard.IsOperatorResize(e)
 	default:
@@ -93,7 +93,7 @@ func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 // resources than Memcacheds.
 func trim(o client.Object) {
 	switch o := o.(type) {
-	case *v1alpha1.Memcached:
+	case *v1beta1.Memcached:
 		resources.ReduceSpec(o)
 	case *appsv1.ReplicaSet:
 		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions} // why it has no pod

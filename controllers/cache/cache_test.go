@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -34,7 +34,7 @@ func TestOnlyTheOperatorsObjectsAreCached(t *testing.T) {
 		t.Error("reading a Secret would cache all Secrets of the cluster")
 	}
 	for kind, by := range options.ByObject {
-		if by.Label == nil || by.Label.String() != v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue {
+		if by.Label == nil || by.Label.String() != v1beta1.LabelManagedBy+"="+v1beta1.ManagedByValue {
 			t.Errorf("%T: label selector %v", kind, by.Label)
 		}
 	}
@@ -64,7 +64,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 	entry := func(manager, subresource string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: operation, FieldsV1: metav1.NewFieldsV1("{}")}
 	}
-	operator := v1alpha1.ManagedByValue
+	operator := v1beta1.ManagedByValue
 	applied := entry(operator, "", metav1.ManagedFieldsOperationApply)
 	resized := entry(operator, "resize", metav1.ManagedFieldsOperationUpdate)
 	entries := []metav1.ManagedFieldsEntry{
@@ -81,7 +81,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 		"ReplicaSet": {&appsv1.ReplicaSet{}, []metav1.ManagedFieldsEntry{applied}},
 		"Service":    {&corev1.Service{}, []metav1.ManagedFieldsEntry{applied}},
 		"pod":        {&corev1.Pod{}, []metav1.ManagedFieldsEntry{resized}},
-		"Memcached":  {&v1alpha1.Memcached{}, nil},
+		"Memcached":  {&v1beta1.Memcached{}, nil},
 	} {
 		c.object.SetManagedFields(slices.Clone(entries))
 		c.object.SetOwnerReferences(controlledBy("apps/v1", "ReplicaSet"))
@@ -108,7 +108,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 
 func TestCacheContainsTheFirstAddressOfALoadBalancer(t *testing.T) {
 	service := &corev1.Service{}
-	service.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
+	service.OwnerReferences = controlledBy(v1beta1.GroupVersion.String(), "Memcached")
 	service.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
 		{IP: "192.0.2.1", Hostname: "balancer.example.com", IPMode: ptr.To(corev1.LoadBalancerIPModeVIP), Ports: []corev1.PortStatus{{Port: 11211}}}, {IP: "192.0.2.2"},
@@ -124,7 +124,7 @@ func controlledBy(version, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}, {APIVersion: version, Kind: kind, Name: "cache", UID: "1", Controller: ptr.To(true)}}
 }
 
-var managed = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
+var managed = map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue, v1beta1.LabelInstance: "cache"}
 
 // store returns an object as the cache stores it. The reflector may transform it twice.
 func store[T client.Object](t *testing.T, o T) T {
@@ -147,8 +147,8 @@ func TestCacheContainsOnlyTheIdentityOfLargeObjects(t *testing.T) {
 		}
 		return m
 	}
-	forged := metadata(controlledBy(v1alpha1.GroupVersion.String(), "Memcached"))
-	forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:example.com/large":{}}`)}}
+	forged := metadata(controlledBy(v1beta1.GroupVersion.String(), "Memcached"))
+	forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1beta1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:example.com/large":{}}`)}}
 	container := corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: "memcached", Args: []string{large["example.com/large"]}}}}
 	for name, o := range map[string]client.Object{
 		"a Service with large annotations": &corev1.Service{ObjectMeta: metadata(nil), Spec: corev1.ServiceSpec{ClusterIP: "None"}},
@@ -169,20 +169,20 @@ func TestCacheContainsOnlyTheIdentityOfLargeObjects(t *testing.T) {
 
 // Users choose the size of a custom resource, too, up to 1.5 MiB.
 func TestCacheReducesMemcachedsThatAreTooLarge(t *testing.T) {
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
 	m.Spec.Service.Labels = map[string]string{"team": "a"}
 	if store(t, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
 		t.Errorf("a small one is stored as %+v", m)
 	}
 	m.Spec.Service.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
-	if store(t, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
+	if store(t, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1beta1.Service{}) {
 		t.Errorf("a large one is stored as %+v", m)
 	}
 }
 
 // No write of the list may remove one of them.
 func TestFinalizersThatAreTooLargeAreStoredAsAnInvalidOne(t *testing.T) {
-	backup := &v1alpha1.MemcachedBackup{}
+	backup := &v1beta1.MemcachedBackup{}
 	for i := range 100 {
 		backup.Finalizers = append(backup.Finalizers, fmt.Sprintf("example.com/%060d", i))
 	}
@@ -196,10 +196,10 @@ func TestFinalizersThatAreTooLargeAreStoredAsAnInvalidOne(t *testing.T) {
 }
 
 func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
-	const ours, theirs = v1alpha1.AnnotationRetry, "example.com/theirs"
+	const ours, theirs = v1beta1.AnnotationRetry, "example.com/theirs"
 	metadata := func(values ...string) metav1.ObjectMeta {
-		m := metav1.ObjectMeta{Finalizers: []string{"example.com/keep"}, Labels: map[string]string{v1alpha1.LabelSchedule: "nightly", theirs: "x"}, Annotations: map[string]string{theirs: "x"},
-			OwnerReferences: controlledBy(v1alpha1.GroupVersion.String(), "Memcached")}
+		m := metav1.ObjectMeta{Finalizers: []string{"example.com/keep"}, Labels: map[string]string{v1beta1.LabelSchedule: "nightly", theirs: "x"}, Annotations: map[string]string{theirs: "x"},
+			OwnerReferences: controlledBy(v1beta1.GroupVersion.String(), "Memcached")}
 		for _, name := range values {
 			m.Annotations[name] = "x"
 		}
@@ -210,10 +210,10 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		annotations []string
 		finalizers  int
 	}{
-		"Memcached":                {&v1alpha1.Memcached{ObjectMeta: metadata(ours)}, []string{ours}, 1},
-		"MemcachedBackup":          {&v1alpha1.MemcachedBackup{ObjectMeta: metadata(ours)}, nil, 1},
-		"MemcachedRestore":         {&v1alpha1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills)}, []string{annotations.Refills}, 1},
-		"MemcachedScheduledBackup": {&v1alpha1.MemcachedScheduledBackup{ObjectMeta: metadata()}, nil, 1},
+		"Memcached":                {&v1beta1.Memcached{ObjectMeta: metadata(ours)}, []string{ours}, 1},
+		"MemcachedBackup":          {&v1beta1.MemcachedBackup{ObjectMeta: metadata(ours)}, nil, 1},
+		"MemcachedRestore":         {&v1beta1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills)}, []string{annotations.Refills}, 1},
+		"MemcachedScheduledBackup": {&v1beta1.MemcachedScheduledBackup{ObjectMeta: metadata()}, nil, 1},
 		"Job":                      {&batchv1.Job{ObjectMeta: metadata(annotations.TransferOf)}, []string{annotations.TransferOf}, 0},
 		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours, annotations.Update)}, nil, 0},
 		"ReplicaSet":               {&appsv1.ReplicaSet{ObjectMeta: metadata(ours, annotations.Update)}, []string{annotations.Update}, 0},
@@ -222,21 +222,21 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(o.GetAnnotations())); !slices.Equal(got, c.annotations) {
 			t.Errorf("%s: annotations %q, want %q", name, got, c.annotations)
 		}
-		if got := slices.Collect(maps.Keys(o.GetLabels())); !slices.Equal(got, []string{v1alpha1.LabelSchedule}) {
+		if got := slices.Collect(maps.Keys(o.GetLabels())); !slices.Equal(got, []string{v1beta1.LabelSchedule}) {
 			t.Errorf("%s: labels %q", name, got)
 		}
 		if len(o.GetFinalizers()) != c.finalizers { // of a custom resource, they are written back
 			t.Errorf("%s: finalizers %q", name, o.GetFinalizers())
 		}
 	}
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ours: strings.Repeat("x", 250<<10)}}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ours: strings.Repeat("x", 250<<10)}}}
 	if got := store(t, m).Annotations[ours]; len(got) != 64 {
 		t.Errorf("a long annotation is stored with %d bytes", len(got))
 	}
 }
 
 func TestCacheContainsTheOperatorsPods(t *testing.T) {
-	for _, owners := range [][]metav1.OwnerReference{controlledBy("apps/v1", "ReplicaSet"), controlledBy("batch/v1", "Job"), controlledBy(v1alpha1.GroupVersion.String(), "Memcached")} {
+	for _, owners := range [][]metav1.OwnerReference{controlledBy("apps/v1", "ReplicaSet"), controlledBy("batch/v1", "Job"), controlledBy(v1beta1.GroupVersion.String(), "Memcached")} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners, Annotations: map[string]string{annotations.Update: "{}"}}, Spec: corev1.PodSpec{NodeName: "node1",
 			Tolerations: []corev1.Toleration{{Key: "cache"}}, PriorityClassName: "high", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}
 		shardtest.MountTLS(pod, "own")
@@ -250,8 +250,8 @@ func TestCacheContainsTheOperatorsPods(t *testing.T) {
 // The operator compares what it applied, with the values that the user chose.
 func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 	set := &appsv1.ReplicaSet{}
-	set.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
-	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply,
+	set.OwnerReferences = controlledBy(v1beta1.GroupVersion.String(), "Memcached")
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1beta1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:example.com/team":{}},"f:labels":{"f:team":{}}}}}}`)}}
 	set.Spec.Template.Annotations = map[string]string{"example.com/team": "shop", "example.com/other": "x"}
 	set.Spec.Template.Labels = map[string]string{"team": "shop", "other": "x"}
@@ -264,9 +264,9 @@ func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 func TestEqualPartsOfPodsShareMemory(t *testing.T) {
 	specOf := func(limit string) *corev1.PodSpec {
 		set := &appsv1.ReplicaSet{}
-		set.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
-		set.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
-		set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{}`)}}
+		set.OwnerReferences = controlledBy(v1beta1.GroupVersion.String(), "Memcached")
+		set.Labels = map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue}
+		set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1beta1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{}`)}}
 		set.Spec.Template.Spec = corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "memcached", LivenessProbe: &corev1.Probe{PeriodSeconds: 10}, Ports: []corev1.ContainerPort{{Name: "memcached"}},
 				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}}},
@@ -287,7 +287,7 @@ func TestEqualPartsOfPodsShareMemory(t *testing.T) {
 
 // The largest pod configuration and the largest list of shards make no object that is stored without its content.
 func TestLargestReplicaSetIsStored(t *testing.T) {
-	spec := v1alpha1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
+	spec := v1beta1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
 	spec.PodMetadata.Annotations, spec.PodMetadata.Labels = map[string]string{}, map[string]string{}
 	for i := range 32 {
 		spec.PodMetadata.Annotations[fmt.Sprintf("%s/%d", strings.Repeat("a", 200), i)] = strings.Repeat("x", 50)
@@ -297,7 +297,7 @@ func TestLargestReplicaSetIsStored(t *testing.T) {
 	for len(resources.NewPodRevision(&spec, image).String()) < resources.MaxRevision {
 		spec.Scheduling.Tolerations = append(spec.Scheduling.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
 	}
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "1"}, Spec: spec}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "1"}, Spec: spec}
 	build := resources.NewBuilder(m, resources.Options{AgentImage: "operator:1"})
 	desired := build.Desired([]resources.Shard{{Revision: resources.NewPodRevision(&spec, image)}})
 	o, err := build.Build(desired[len(desired)-1])
@@ -313,7 +313,7 @@ func TestLargestReplicaSetIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The set of the fields has each of their names, and little else.
-	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1beta1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
 	set.Spec.Template.Annotations[annotations.Discovery] = strings.Repeat("x", resources.MaxDiscoveryList)
 	if size := set.Size(); size > maxSize {
 		t.Errorf("it has %d bytes, of which the cache stores %d", size, maxSize)

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -42,22 +42,22 @@ const (
 
 // labelsRead are the labels that the operator reads.
 var labelsRead = []string{
-	v1alpha1.LabelName, v1alpha1.LabelInstance, v1alpha1.LabelManagedBy, v1alpha1.LabelShard, v1alpha1.LabelSchedule, batchv1.JobNameLabel,
+	v1beta1.LabelName, v1beta1.LabelInstance, v1beta1.LabelManagedBy, v1beta1.LabelShard, v1beta1.LabelSchedule, batchv1.JobNameLabel,
 }
 
 // annotationsRead returns the annotations that the operator reads of an object.
 func annotationsRead(o client.Object) []string {
 	switch o.(type) {
-	case *v1alpha1.Memcached:
-		return []string{v1alpha1.AnnotationRetry, resources.ReducedSpec}
-	case *v1alpha1.MemcachedRestore:
+	case *v1beta1.Memcached:
+		return []string{v1beta1.AnnotationRetry, resources.ReducedSpec}
+	case *v1beta1.MemcachedRestore:
 		return []string{annotations.Refills}
 	case *batchv1.Job:
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
 		return []string{
 			annotations.Arguments, annotations.Stop, annotations.Discovery, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
-			annotations.TransferOf, v1alpha1.AnnotationRestart, v1alpha1.AnnotationMove, corev1.PodDeletionCost,
+			annotations.TransferOf, v1beta1.AnnotationRestart, v1beta1.AnnotationMove, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:
 		return []string{annotations.Update, annotations.Failed}
@@ -103,7 +103,7 @@ func trimMetadata(o client.Object) {
 // as a list.
 func isCustom(o client.Object) bool {
 	switch o.(type) {
-	case *v1alpha1.Memcached, *v1alpha1.MemcachedBackup, *v1alpha1.MemcachedRestore, *v1alpha1.MemcachedScheduledBackup:
+	case *v1beta1.Memcached, *v1beta1.MemcachedBackup, *v1beta1.MemcachedRestore, *v1beta1.MemcachedScheduledBackup:
 		return true
 	default:
 		return false

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -37,13 +37,13 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 			if s.ContainerID == "" {
 				t.Fatalf("the answer wasn't recorded: %+v", s)
 			}
-			if s.Start != "" && s.Start != v1alpha1.StartCold {
+			if s.Start != "" && s.Start != v1beta1.StartCold {
 				t.Errorf("start %q", s.Start)
 			}
 			if s.Items < 0 || s.ItemsBefore < 0 || s.GapMilliseconds < 0 {
 				t.Errorf("the status has negative numbers: %+v", s)
 			}
-			if len(s.Version) > v1alpha1.MaxVersion {
+			if len(s.Version) > v1beta1.MaxVersion {
 				t.Errorf("the version has %d bytes", len(s.Version))
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -29,7 +29,7 @@ type writer struct {
 
 // apply makes the writes in their order. A failed write doesn't prevent the others: a shard
 // doesn't wait for another shard's problem, except for its deletion.
-func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions) plan.Result {
+func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions) plan.Result {
 	r := &plan.Result{Applied: map[resources.Key]bool{}, FailedCreates: map[string]bool{}}
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
@@ -39,7 +39,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 	}
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
-		err := w.client.Apply(ctx, o.WithPreconditions(o.UID, o.Version), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		err := w.client.Apply(ctx, o.WithPreconditions(o.UID, o.Version), client.FieldOwner(v1beta1.ManagedByValue), client.ForceOwnership)
 		if apiserver.IsTerminating(err) {
 			return plan.Result{Gone: true}
 		}
@@ -65,9 +65,9 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 }
 
 // changeFinalizer creates the final backup, and adds or removes the finalizer.
-func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c plan.FinalizerChange, r *plan.Result) {
+func (w writer) changeFinalizer(ctx context.Context, m *v1beta1.Memcached, c plan.FinalizerChange, r *plan.Result) {
 	if c.Backup != nil {
-		err := w.client.Create(ctx, c.Backup, client.FieldOwner(v1alpha1.ManagedByValue))
+		err := w.client.Create(ctx, c.Backup, client.FieldOwner(v1beta1.ManagedByValue))
 		if apiserver.IsTerminating(err) {
 			c = plan.WithoutBackup("its namespace is being deleted")
 		} else {
@@ -79,12 +79,12 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c pl
 	}
 	changed := m.DeepCopy()
 	if c.Add {
-		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFinalBackup)
+		controllerutil.AddFinalizer(changed, v1beta1.FinalizerFinalBackup)
 	} else {
-		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFinalBackup)
+		controllerutil.RemoveFinalizer(changed, v1beta1.FinalizerFinalBackup)
 	}
 	patch := client.MergeFromWithOptions(m.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	err := w.client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha1.ManagedByValue))
+	err := w.client.Patch(ctx, changed, patch, client.FieldOwner(v1beta1.ManagedByValue))
 	switch {
 	case apierrors.IsNotFound(err):
 		r.Gone = true
@@ -111,7 +111,7 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	key := make([]byte, resources.HandoverKeySize)
 	_, _ = rand.Read(key) // it never fails
 	secret.Data = map[string][]byte{resources.HandoverKey: key}
-	err := w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
+	err := w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		r.Conflict = isFirst
@@ -131,13 +131,13 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan
 	if secret == nil {
 		return
 	}
-	if password := secret.Data[v1alpha1.BindingPasswordKey]; len(password) == 0 {
-		secret.Data[v1alpha1.BindingPasswordKey] = []byte(rand.Text())
+	if password := secret.Data[v1beta1.BindingPasswordKey]; len(password) == 0 {
+		secret.Data[v1beta1.BindingPasswordKey] = []byte(rand.Text())
 	}
 	var err error
 	if secret.ResourceVersion != "" {
-		err = w.client.Update(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
-	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
+		err = w.client.Update(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
+	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
 		return
 	}
 	add(r, resources.KeyOf(secret), err)
@@ -148,16 +148,16 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan
 func (w writer) patch(ctx context.Context, p plan.PodPatch) error {
 	pod, raw := p.Pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, p.Bytes())
 	if p.Subresource != "" {
-		return w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
+		return w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
 	}
-	return w.client.Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
+	return w.client.Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
 }
 
 // create creates an object for another controller and reports whether a retry may be needed.
 // The next observation contains an object that exists already.
 func (w writer) create(ctx context.Context, o client.Object, r *plan.Result) (failed bool) {
 	failures := len(r.Failures)
-	add(r, resources.KeyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)))
+	add(r, resources.KeyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1beta1.ManagedByValue)))
 	return len(r.Failures) > failures
 }
 
@@ -207,7 +207,7 @@ type statusWriter struct{ client client.StatusClient }
 
 // write writes a status that has changed and returns the previous one, or nil if it wrote
 // nothing. After ErrStale, the status has to be computed again.
-func (w statusWriter) write(ctx context.Context, m *v1alpha1.Memcached, status v1alpha1.MemcachedStatus) (previous *v1alpha1.MemcachedStatus, err error) {
+func (w statusWriter) write(ctx context.Context, m *v1beta1.Memcached, status v1beta1.MemcachedStatus) (previous *v1beta1.MemcachedStatus, err error) {
 	if equality.Semantic.DeepEqual(m.Status, status) {
 		return nil, nil
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -82,7 +82,7 @@ func TestDeleteSparesAnObjectThatTookTheNameSince(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "size: 2")
 	env.Converge("cache")
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
 	obs := env.observe("cache")
 	p := plan.Make(obs, env.reconciler.Options)
 	var set appsv1.ReplicaSet
@@ -165,7 +165,7 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) || !env.Exists("cache", &corev1.Service{}) {
 		t.Error("an object whose name was free wasn't created")
 	}
-	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonNameConflict)
 }
 
 // refuses is a client that deletes all objects but those with a name.
@@ -207,12 +207,12 @@ func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "{size: 0, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
 	obs := env.observe("cache")
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
 	if res := env.apply(obs.Memcached, plan.Make(obs, env.reconciler.Options).Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	m := env.Converge("cache")
-	if want := []string{"example.com/theirs", v1alpha1.FinalizerFinalBackup}; !slices.Equal(m.Finalizers, want) {
+	if want := []string{"example.com/theirs", v1beta1.FinalizerFinalBackup}; !slices.Equal(m.Finalizers, want) {
 		t.Errorf("finalizers %v, want %v", m.Finalizers, want)
 	}
 	env.Must(env.Admin.Delete(env.Ctx, m))
@@ -231,7 +231,7 @@ func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
 	stale := env.Create("cache", "size: 1")
 	env.Converge("cache")
 	before := env.Get("cache")
-	previous, err := statusWriter{env.reconciler.Client}.write(env.Ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
+	previous, err := statusWriter{env.reconciler.Client}.write(env.Ctx, stale, v1beta1.MemcachedStatus{Ready: "invented"})
 	if previous != nil || !errors.Is(err, apiserver.ErrStale) {
 		t.Errorf("written: %t, error %v", previous != nil, err)
 	}

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // wantBinding checks the Secret and the status of a binding to that many shards, and returns the Secret.
-func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret {
+func (env *testEnv) wantBinding(m *v1beta1.Memcached, size int) *corev1.Secret {
 	env.Helper()
 	secret := &corev1.Secret{}
 	env.Read("cache-binding", secret)
@@ -32,7 +32,7 @@ func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret 
 	if len(secret.Data) != 8 || len(secret.Data["password"]) < 20 || secret.Type != "servicebinding.io/memcached" || !metav1.IsControlledBy(secret, m) {
 		env.Errorf("the Secret is %+v", secret)
 	}
-	if b := m.Status.Binding; b == nil || *b != (v1alpha1.BindingStatus{Name: "cache-binding", Size: int32(size)}) { //nolint:gosec // small
+	if b := m.Status.Binding; b == nil || *b != (v1beta1.BindingStatus{Name: "cache-binding", Size: int32(size)}) { //nolint:gosec // small
 		env.Errorf("the status is %+v", b)
 	}
 	return secret
@@ -44,7 +44,7 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	if m := env.Converge("cache"); m.Status.Binding != nil || env.Exists("cache-binding", &corev1.Secret{}) {
 		t.Errorf("without spec.binding, the status has %+v", m.Status.Binding)
 	}
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = true })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Binding.Enabled = true })
 	secret := env.wantBinding(env.Converge("cache"), 2)
 
 	env.reconciler.memories.forget(types.NamespacedName{Namespace: env.Namespace, Name: "cache"}) // as after a restart of the operator
@@ -60,16 +60,16 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 		t.Error("the password isn't random")
 	}
 
-	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 1 })
 	m := env.Converge("cache")
 	if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 2 || !strings.Contains(b.Message, "the operator isn't allowed to read or update the existing Secret cache-binding") {
 		t.Errorf("the status is %+v", b)
 	}
-	env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 	env.Must(env.Admin.Delete(env.Ctx, again))
 	env.skipAnHour()
 	env.wantBinding(env.Converge("cache"), 1)
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = false })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Binding.Enabled = false })
 	if m := env.Converge("cache"); m.Status.Binding != nil || !env.Exists("cache-binding", &corev1.Secret{}) {
 		t.Errorf("after spec.binding was disabled, the status has %+v", m.Status.Binding)
 	}

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -23,7 +23,7 @@ import (
 // Reconcile reads a Memcached and everything that belongs to it, plans, writes, and reports
 // the status. It returns an error when a retry may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
 		r.memories.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // apply makes a plan's writes if they are confirmed.
-func (r *Reconciler) apply(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) plan.Result {
+func (r *Reconciler) apply(ctx context.Context, m *v1beta1.Memcached, p plan.Plan) plan.Result {
 	confirmed, err := r.confirm(ctx, m, p)
 	switch {
 	case err != nil:
@@ -75,7 +75,7 @@ func (r *Reconciler) apply(ctx context.Context, m *v1alpha1.Memcached, p plan.Pl
 // confirm reads from the API server what a disruptive plan depends on. Nothing that serves is changed for a spec that is not the
 // latest, and no shard is replaced into which a restore writes. A restore says Running and then reads the status of the Memcached
 // from the API server, so that neither misses the other.
-func (r *Reconciler) confirm(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) (bool, error) {
+func (r *Reconciler) confirm(ctx context.Context, m *v1beta1.Memcached, p plan.Plan) (bool, error) {
 	if !p.IsDisruptive() {
 		return true, nil
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) confirm(ctx context.Context, m *v1alpha1.Memcached, p plan.
 
 // report writes the status and then records the events. It returns when to reconcile again
 // because another writer has changed the status; 0 is never.
-func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *observation.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
+func (r *Reconciler) report(ctx context.Context, m *v1beta1.Memcached, obs *observation.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
 	next := status.Make(obs, p, res, r.Clock.Now())
 	previous, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {
@@ -105,7 +105,7 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *obs
 
 // record records events, those of shards with their pods: of events that differ only in
 // their message, Kubernetes keeps the first.
-func (r *Reconciler) record(m *v1alpha1.Memcached, events []event.Event) {
+func (r *Reconciler) record(m *v1beta1.Memcached, events []event.Event) {
 	for _, e := range events {
 		var related runtime.Object
 		if e.Pod != "" {
@@ -117,7 +117,7 @@ func (r *Reconciler) record(m *v1alpha1.Memcached, events []event.Event) {
 
 // logPlan logs each decision of the rollout once: its steps, and a gate when the status
 // doesn't contain it yet.
-func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) {
+func logPlan(ctx context.Context, m *v1beta1.Memcached, p plan.Plan) {
 	d, was := p.Decision, m.Status.Update
 	isKnown := d.Gate != "" && was != nil && was.Shard == d.Shard && string(was.Gate) == string(d.Gate)
 	if d.Done() || d.Step == rollout.StepAwait || isKnown {

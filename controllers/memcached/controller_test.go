@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -57,7 +57,7 @@ func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 			check(path, of.Elem(), items[0])
 			return
 		}
-		if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.MemcachedSpec]().PkgPath() {
+		if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1beta1.MemcachedSpec]().PkgPath() {
 			return
 		}
 		values, _ := value.(map[string]any)
@@ -74,7 +74,7 @@ func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 			}
 		}
 	}
-	check("", reflect.TypeFor[v1alpha1.MemcachedSpec](), spec)
+	check("", reflect.TypeFor[v1beta1.MemcachedSpec](), spec)
 }
 
 func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
@@ -88,10 +88,10 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 			t.Errorf("%s is not controlled by the Memcached", key)
 		}
 	}
-	env.WantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
-	env.WantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
-	env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	if m.Status.Phase != v1alpha1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
+	env.WantCondition(m, v1beta1.ConditionAvailable, metav1.ConditionFalse, v1beta1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
+	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonShardsStarting)
+	env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+	if m.Status.Phase != v1beta1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
 		t.Errorf("status %+v", m.Status)
 	}
 }
@@ -122,15 +122,15 @@ func TestStatusReportsReadyShards(t *testing.T) {
 	if want := len(keysOf("cache", 2)) + 1 + 1 + 2*2; int(env.Writes.Load()) != want {
 		t.Errorf("%d writes, want %d", env.Writes.Load(), want)
 	}
-	env.WantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
-	env.WantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonUpToDate)
+	env.WantCondition(m, v1beta1.ConditionAvailable, metav1.ConditionTrue, v1beta1.ReasonAllShardsReady)
+	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonUpToDate)
 	server := func(shard string) string { return shard + "." + env.Namespace + ".svc:11211" }
-	if s := m.Status; s.Phase != v1alpha1.PhaseRunning || s.Ready != "2/2" || s.Version != "1.6.45" ||
+	if s := m.Status; s.Phase != v1beta1.PhaseRunning || s.Ready != "2/2" || s.Version != "1.6.45" ||
 		!slices.Equal(s.Nodes, []string{"cache-0-a", "cache-1-a"}) || !slices.Equal(s.Servers, []string{server("cache-0"), server("cache-1")}) {
 		t.Errorf("status %+v", s)
 	}
 	for _, shard := range m.Status.Shards {
-		if !shard.Ready || !shard.Current || shard.Start != v1alpha1.StartCold || shard.Version != "1.6.45" || shard.Revision == "" || shard.NodeName != "node1" {
+		if !shard.Ready || !shard.Current || shard.Start != v1beta1.StartCold || shard.Version != "1.6.45" || shard.Revision == "" || shard.NodeName != "node1" {
 			t.Errorf("shard %+v", shard)
 		}
 	}
@@ -138,11 +138,11 @@ func TestStatusReportsReadyShards(t *testing.T) {
 	for ordinal := range 2 {
 		env.WantEvent(events, "shard "+resources.ShardName("cache", ordinal)+" is ready in pod ")
 	}
-	if slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, v1alpha1.EventShardStartedEmpty) }) {
+	if slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, v1beta1.EventShardStartedEmpty) }) {
 		t.Errorf("a first start is no loss: %q", events)
 	}
 	// Of events that differ only in their message, Kubernetes keeps the first.
-	if got := env.related[v1alpha1.EventShardReady]; !slices.Equal(got, []string{"cache-0-a", "cache-1-a"}) {
+	if got := env.related[v1beta1.EventShardReady]; !slices.Equal(got, []string{"cache-0-a", "cache-1-a"}) {
 		t.Errorf("the events are related to the pods %q", got)
 	}
 }
@@ -154,10 +154,10 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env.run("cache-0", "10.0.0.1")
 	m := env.Converge("cache")
 	env.Must(env.Admin.Delete(env.Ctx, m))
-	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBackingUp)
-	backup := &v1alpha1.MemcachedBackup{}
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonBackingUp)
+	backup := &v1beta1.MemcachedBackup{}
 	env.Read(observation.FinalBackupName(m), backup)
-	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 2000}
+	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 2000}
 	env.Must(env.Admin.Status().Update(env.Ctx, backup))
 	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
 	if env.Must(err); env.Exists("cache", m) || !env.Exists(backup.Name, backup) {
@@ -170,7 +170,7 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 type withoutRestores struct{ client.Client }
 
 func (c withoutRestores) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if _, ok := list.(*v1alpha1.MemcachedRestoreList); ok {
+	if _, ok := list.(*v1beta1.MemcachedRestoreList); ok {
 		return nil
 	}
 	return c.Client.List(ctx, list, options...)
@@ -182,10 +182,10 @@ func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	env.Converge("cache")
-	restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "fill"},
-		Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}}
+	restore := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "fill"},
+		Spec: v1beta1.MemcachedRestoreSpec{MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "nightly"}}}
 	env.Must(env.Admin.Create(env.Ctx, restore))
-	replicas := func(phase v1alpha1.TransferPhase) int32 {
+	replicas := func(phase v1beta1.TransferPhase) int32 {
 		restore.Status.Phase = phase
 		env.Must(env.Admin.Status().Update(env.Ctx, restore))
 		env.Converge("cache")
@@ -194,11 +194,11 @@ func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 		return *set.Spec.Replicas
 	}
 	env.reconciler.Client = withoutRestores{env.reconciler.Client}
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
-	if n := replicas(v1alpha1.TransferRunning); n != 1 || env.Get("cache").Status.Update == nil {
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
+	if n := replicas(v1beta1.TransferRunning); n != 1 || env.Get("cache").Status.Update == nil {
 		t.Errorf("during the restore, the shard has %d pods; the update is %+v", n, env.Get("cache").Status.Update)
 	}
-	if n := replicas(v1alpha1.TransferComplete); n != 2 {
+	if n := replicas(v1beta1.TransferComplete); n != 2 {
 		t.Errorf("after the restore, the shard has %d pods", n)
 	}
 }
@@ -207,7 +207,7 @@ func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 func TestSpecThatIsNotTheLatestDeletesNoShard(t *testing.T) {
 	env := newEnv(t)
 	former := env.Create("cache", "size: 1")
-	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 })
+	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 2 })
 	env.Converge("cache")
 	env.reconciler.memories.forget(client.ObjectKeyFromObject(former))
 	env.reconciler.Client = &staleClient{Client: env.reconciler.Client, memcached: former}
@@ -224,7 +224,7 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 3)); n != want {
 		t.Fatalf("%d objects, want %d", n, want)
 	}
-	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 1 })
 	env.Converge("cache")
 	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
@@ -262,13 +262,13 @@ func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
 // staleClient reads an old version of a Memcached.
 type staleClient struct {
 	client.Client
-	memcached *v1alpha1.Memcached
+	memcached *v1beta1.Memcached
 	lists     int
 }
 
 // Get implements client.Reader.
 func (s *staleClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if m, ok := o.(*v1alpha1.Memcached); ok {
+	if m, ok := o.(*v1beta1.Memcached); ok {
 		s.memcached.DeepCopyInto(m)
 		return nil
 	}
@@ -299,7 +299,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		"a widened selector": {&corev1.Service{}, "cache",
 			func(o client.Object) { o.(*corev1.Service).Spec.Selector = map[string]string{"a": "b"} },
 			func(o client.Object) bool {
-				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
+				return o.(*corev1.Service).Spec.Selector[v1beta1.LabelInstance] == "cache"
 			}},
 		"no replicas": {&appsv1.ReplicaSet{}, "cache-0",
 			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
@@ -311,7 +311,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			}},
 		"a removed label": {&networkingv1.NetworkPolicy{}, "cache",
 			func(o client.Object) { o.SetLabels(nil) },
-			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
+			func(o client.Object) bool { return o.GetLabels()[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue }},
 		"an opened policy": {&networkingv1.NetworkPolicy{}, "cache",
 			func(o client.Object) {
 				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -75,7 +75,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	if counter.creates != 0 || env.Writes.Load() != before {
 		t.Errorf("an idle Memcached made %d writes, %d of them of a Secret", env.Writes.Load()-before, counter.creates)
 	}
-	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
+	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 3 })
 	env.Converge("cache")
 	if handoverSecret(env).UID == secret.UID {
 		t.Error("the Secret wasn't recreated")
@@ -101,7 +101,7 @@ func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
 		t.Errorf("the Secret is %+v", handoverSecret(env))
 	}
-	env.Change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
+	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
 	env.Converge("cache")
 	if !env.Exists("cache-1", &appsv1.ReplicaSet{}) {
 		t.Error("the second shard waits")
@@ -114,7 +114,7 @@ func TestExistingHandoverSecretIsKept(t *testing.T) {
 	env.Must(env.Admin.Create(env.Ctx, others))
 	env.Create("cache", "size: 1")
 	env.skipAnHour()
-	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("there is no shard")
 	}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
@@ -55,12 +55,12 @@ const staleCacheTimeout = 5 * time.Second
 
 // isOf reports whether a Memcached from the cache is the replaced version. It stops after a while: an etcd that was restored
 // returns old versions.
-func (r replacedVersion) isOf(m *v1alpha1.Memcached, now time.Time) bool {
+func (r replacedVersion) isOf(m *v1beta1.Memcached, now time.Time) bool {
 	return r.version == m.ResourceVersion && serverclock.Age(now, r.at) < staleCacheTimeout
 }
 
 // next returns the replaced version after a reconcile that has read a version.
-func (r replacedVersion) next(read string, m *v1alpha1.Memcached, now time.Time) replacedVersion {
+func (r replacedVersion) next(read string, m *v1beta1.Memcached, now time.Time) replacedVersion {
 	if m.ResourceVersion == read {
 		return r
 	}

@@ -6,14 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The operator must not wait forever: an etcd that was restored returns old versions.
 func TestVersionIsStaleForAWhileAfterTheWrite(t *testing.T) {
 	now := time.Unix(1000, 0)
-	version := func(v string) *v1alpha1.Memcached {
-		return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{ResourceVersion: v}}
+	version := func(v string) *v1beta1.Memcached {
+		return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{ResourceVersion: v}}
 	}
 	replaced := replacedVersion{}.next("7", version("8"), now).next("8", version("8"), now.Add(time.Hour))
 	for name, c := range map[string]struct {

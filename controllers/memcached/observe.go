@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -35,7 +35,7 @@ type observer struct {
 }
 
 // observe reads everything that a reconcile needs.
-func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached, memory observation.Memory) (*observation.Observation, error) {
+func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory observation.Memory) (*observation.Observation, error) {
 	obs := &observation.Observation{
 		Memcached:   m,
 		Memory:      memory,
@@ -107,7 +107,7 @@ func (r observer) observeObjects(ctx context.Context, obs *observation.Observati
 // list reads the objects that were created for a Memcached and have these labels. They are
 // the cache's own and must not be changed: copying them would be most of a reconcile that
 // finds nothing to do.
-func (r observer) list(ctx context.Context, m *v1alpha1.Memcached, into client.ObjectList, labels map[string]string) error {
+func (r observer) list(ctx context.Context, m *v1beta1.Memcached, into client.ObjectList, labels map[string]string) error {
 	err := r.cache.List(ctx, into, client.InNamespace(m.Namespace), client.MatchingLabels(labels), client.MatchingFields{index.Instance: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing %T: %w", into, err)
@@ -123,8 +123,8 @@ func (r observer) lookUp(ctx context.Context, namespace, name string, o client.O
 // specIsCurrent reports whether the spec that was read is still the API server's. An operator
 // that has just started may read an older spec, with fewer shards, from an API server that
 // lags behind.
-func (r observer) specIsCurrent(ctx context.Context, m *v1alpha1.Memcached) (bool, error) {
-	latest := &v1alpha1.Memcached{}
+func (r observer) specIsCurrent(ctx context.Context, m *v1beta1.Memcached) (bool, error) {
+	latest := &v1beta1.Memcached{}
 	exists, err := r.lookUp(ctx, m.Namespace, m.Name, latest)
 	return exists && latest.UID == m.UID && latest.Generation == m.Generation, err
 }
@@ -176,7 +176,7 @@ func (r observer) observeImage(ctx context.Context, obs *observation.Observation
 	if !observation.IsBehindDefaultImage(m, r.defaultImage) {
 		return nil
 	}
-	var all v1alpha1.MemcachedList
+	var all v1beta1.MemcachedList
 	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
 	}
@@ -202,7 +202,7 @@ func (r observer) observeRestores(ctx context.Context, obs *observation.Observat
 	if !b.IsRunning() || obs.Restores[b.RestoreName].APIObject != nil {
 		return nil
 	}
-	restore := &v1alpha1.MemcachedRestore{}
+	restore := &v1beta1.MemcachedRestore{}
 	exists, err := r.lookUp(ctx, m.Namespace, b.RestoreName, restore)
 	if exists {
 		obs.Restores[b.RestoreName] = observation.Object{APIObject: restore, Owner: observation.OwnershipOf(m, restore)}
@@ -210,8 +210,8 @@ func (r observer) observeRestores(ctx context.Context, obs *observation.Observat
 	return err
 }
 
-func restoresInto(ctx context.Context, from client.Reader, m *v1alpha1.Memcached, options ...client.ListOption) (into []*v1alpha1.MemcachedRestore, err error) {
-	var restores v1alpha1.MemcachedRestoreList
+func restoresInto(ctx context.Context, from client.Reader, m *v1beta1.Memcached, options ...client.ListOption) (into []*v1beta1.MemcachedRestore, err error) {
+	var restores v1beta1.MemcachedRestoreList
 	if err := from.List(ctx, &restores, append(options, client.InNamespace(m.Namespace))...); err != nil {
 		return nil, fmt.Errorf("listing restores: %w", err)
 	}
@@ -225,9 +225,9 @@ func restoresInto(ctx context.Context, from client.Reader, m *v1alpha1.Memcached
 
 // restoreIsActive reports whether a restore writes into the shards by what the API server
 // has stored: the cache may not contain yet that it has started.
-func (r observer) restoreIsActive(ctx context.Context, m *v1alpha1.Memcached) (bool, error) {
+func (r observer) restoreIsActive(ctx context.Context, m *v1beta1.Memcached) (bool, error) {
 	restores, err := restoresInto(ctx, r.api, m)
-	return slices.ContainsFunc(restores, func(restore *v1alpha1.MemcachedRestore) bool { return restore.IsActive(r.clock.Now()) }), err
+	return slices.ContainsFunc(restores, func(restore *v1beta1.MemcachedRestore) bool { return restore.IsActive(r.clock.Now()) }), err
 }
 
 // observeBackups reads the backups of the Memcached when a shard may have been lost.
@@ -236,7 +236,7 @@ func (r observer) observeBackups(ctx context.Context, obs *observation.Observati
 	if m.Spec.Refill == nil || !observation.StartsEmpty(obs) {
 		return nil
 	}
-	var backups v1alpha1.MemcachedBackupList
+	var backups v1beta1.MemcachedBackupList
 	if err := r.cache.List(ctx, &backups, client.InNamespace(m.Namespace), client.MatchingFields{index.Memcached: m.Name}); err != nil {
 		return fmt.Errorf("listing backups: %w", err)
 	}
@@ -251,10 +251,10 @@ func (r observer) observeBackups(ctx context.Context, obs *observation.Observati
 // observeFinalBackup reads the final backup of a Memcached that is being deleted.
 func (r observer) observeFinalBackup(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if m.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerFinalBackup) {
+	if m.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(m, v1beta1.FinalizerFinalBackup) {
 		return nil
 	}
-	backup := &v1alpha1.MemcachedBackup{}
+	backup := &v1beta1.MemcachedBackup{}
 	exists, err := r.lookUp(ctx, m.Namespace, observation.FinalBackupName(m), backup)
 	if exists {
 		obs.FinalBackup = backup
@@ -270,7 +270,7 @@ func (r observer) observeBinding(ctx context.Context, obs *observation.Observati
 		return nil
 	}
 	secret := &corev1.Secret{}
-	exists, err := r.lookUp(ctx, m.Namespace, v1alpha1.BindingSecretName(m.Name), secret)
+	exists, err := r.lookUp(ctx, m.Namespace, v1beta1.BindingSecretName(m.Name), secret)
 	if obs.BindingForbidden = apierrors.IsForbidden(err); obs.BindingForbidden {
 		return nil
 	}

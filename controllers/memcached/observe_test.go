@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -30,7 +30,7 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 	for name, uid := range map[string]types.UID{"own": m.UID, "before": "before"} {
 		pod := template.DeepCopy()
 		pod.Name = name
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached", Name: "cache", UID: uid, Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Memcached", Name: "cache", UID: uid, Controller: ptr.To(true)}}
 		env.Must(env.Admin.Create(env.Ctx, pod))
 	}
 	obs := env.observe("cache")
@@ -67,7 +67,7 @@ type countLists struct {
 
 // List implements client.Reader.
 func (c countLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if _, ok := list.(*v1alpha1.MemcachedList); ok {
+	if _, ok := list.(*v1beta1.MemcachedList); ok {
 		*c.lists++
 	}
 	return c.Client.List(ctx, list, options...)
@@ -89,7 +89,7 @@ func TestOtherMemcachedsAreReadForAnotherDefaultImageOnly(t *testing.T) {
 	}
 	env.reconciler.Options.DefaultImage = current
 	b := env.Converge("b")
-	env.WantCondition(b, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, former, current)
+	env.WantCondition(b, v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonKeepingImage, former, current)
 	if a := env.Converge("a"); a.Status.Image != current || b.Status.Image != former || lists == 0 {
 		t.Errorf("a has the image %s, and b, which waits for it, %s", a.Status.Image, b.Status.Image)
 	}
@@ -100,17 +100,17 @@ func TestTransfersOfOtherMemcachedsAreIgnored(t *testing.T) {
 	env.Create("cache", "{size: 1, refill: {}}")
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
-	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}
+	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}
 	for _, name := range []string{"cache", "sessions"} {
-		of := v1alpha1.MemcachedReference{Name: name}
-		env.Must(env.Admin.Create(env.Ctx, &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: of, Store: store}}))
-		env.Must(env.Admin.Create(env.Ctx, &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: of, BackupRef: &v1alpha1.BackupReference{Name: "b"}}}))
+		of := v1beta1.MemcachedReference{Name: name}
+		env.Must(env.Admin.Create(env.Ctx, &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1beta1.MemcachedBackupSpec{MemcachedRef: of, Store: store}}))
+		env.Must(env.Admin.Create(env.Ctx, &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "of-" + name}, Spec: v1beta1.MemcachedRestoreSpec{MemcachedRef: of, BackupRef: &v1beta1.BackupReference{Name: "b"}}}))
 	}
 	if obs := env.observe("cache"); len(obs.Backups) != 1 || obs.Backups[0].Name != "of-cache" || len(obs.Restores) != 1 || obs.Restores["of-cache"].APIObject == nil {
 		t.Errorf("backups %v, restores %v", obs.Backups, obs.Restores)
 	}
 	m := env.Get("cache")
-	m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "of-sessions", Phase: v1alpha1.TransferRunning}
+	m.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: "of-sessions", Phase: v1beta1.TransferRunning}
 	env.Must(env.Admin.Status().Update(env.Ctx, m))
 	if obs := env.observe("cache"); obs.Restores["of-sessions"].APIObject == nil || obs.Restores["of-sessions"].Owner != observation.Foreign {
 		t.Errorf("a restore that has the name of the bootstrap's is %+v", obs.Restores["of-sessions"])

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -88,15 +88,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Options.Resizing, err = Resizing(api); err != nil {
 		return err
 	}
-	byLabel := enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelInstance] })
+	byLabel := enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1beta1.LabelInstance] })
 	byMemcached := enqueue.Named(transferTarget)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		For(&v1alpha1.Memcached{}).
+		For(&v1beta1.Memcached{}).
 		Watches(&corev1.Pod{}, enqueue.Delayed(byLabel, podEventDelay, podEventPriority)).
-		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
-		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
+		Watches(&v1beta1.MemcachedRestore{}, byMemcached).
+		Watches(&v1beta1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {
 		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay, 0))
 	}
@@ -106,9 +106,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // transferTarget returns the name of the Memcached of a restore or a backup.
 func transferTarget(o client.Object) string {
 	switch o := o.(type) {
-	case *v1alpha1.MemcachedRestore:
+	case *v1beta1.MemcachedRestore:
 		return o.Spec.MemcachedRef.Name
-	case *v1alpha1.MemcachedBackup:
+	case *v1beta1.MemcachedBackup:
 		return o.Spec.MemcachedRef.Name
 	default:
 		return ""

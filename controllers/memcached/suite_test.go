@@ -18,7 +18,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -133,7 +133,7 @@ func (env *testEnv) skipAnHour() {
 
 // keysOf returns the keys of a Memcached of this size.
 func keysOf(name string, size int32) []resources.Key {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Name, m.Spec.Size = name, &size
 	return resources.Keys(m)
 }
@@ -148,7 +148,7 @@ func (env *testEnv) observe(name string) *observation.Observation {
 
 // apply makes the writes of a plan, or fails the test if they fail in a way that a retry fixes
 // or none does.
-func (env *testEnv) apply(m *v1alpha1.Memcached, a plan.Actions) plan.Result {
+func (env *testEnv) apply(m *v1beta1.Memcached, a plan.Actions) plan.Result {
 	env.Helper()
 	res := writer{env.reconciler.Client}.apply(env.Ctx, m, a)
 	if res.Retry() != nil || len(res.Rejections) > 0 {

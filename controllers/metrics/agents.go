@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 var agents = prometheus.NewDesc("memcached_operator_shard_agents",
@@ -24,7 +24,7 @@ func (c *Agents) Describe(descs chan<- *prometheus.Desc) { descs <- agents }
 
 // Collect implements prometheus.Collector.
 func (c *Agents) Collect(metrics chan<- prometheus.Metric) {
-	var all v1alpha1.MemcachedList
+	var all v1beta1.MemcachedList
 	if !c.List(&all) {
 		return
 	}

@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestMetricCountsShardsWithAnotherAgent(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 	for name, versions := range map[string][]string{"a": {"1.1.0", "1.0.0", ""}, "b": {"1.1.0", "1.1.0", "1.2.0"}} {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 		for _, version := range versions {
-			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{AgentVersion: version})
+			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{AgentVersion: version})
 		}
 		builder.WithObjects(m)
 	}

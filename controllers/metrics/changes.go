@@ -10,7 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // Outcomes of an update.
@@ -84,7 +84,7 @@ func NewChanges(clock clock.PassiveClock, elected <-chan struct{}) *Changes {
 	for _, outcome := range []string{updateFinished, updateRolledBack, updateSuperseded} {
 		c.updates.WithLabelValues(outcome)
 	}
-	for _, method := range []v1alpha1.UpdateMethod{v1alpha1.UpdateLive, v1alpha1.UpdateRestart, v1alpha1.UpdateRecreate, v1alpha1.UpdateReplace, unplanned} {
+	for _, method := range []v1beta1.UpdateMethod{v1beta1.UpdateLive, v1beta1.UpdateRestart, v1beta1.UpdateRecreate, v1beta1.UpdateReplace, unplanned} {
 		c.notReady.WithLabelValues(string(method))
 	}
 	for _, fate := range []string{"kept", "lost"} {
@@ -122,7 +122,7 @@ func (c *Changes) OnDelete(o any) {
 	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = tombstone.Obj
 	}
-	if m, ok := o.(*v1alpha1.Memcached); ok {
+	if m, ok := o.(*v1beta1.Memcached); ok {
 		c.lock.Lock()
 		defer c.lock.Unlock()
 		delete(c.memcacheds, m.UID)
@@ -131,8 +131,8 @@ func (c *Changes) OnDelete(o any) {
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (c *Changes) OnUpdate(was, is any) {
-	before, ok := was.(*v1alpha1.Memcached)
-	after, alsoOK := is.(*v1alpha1.Memcached)
+	before, ok := was.(*v1beta1.Memcached)
+	after, alsoOK := is.(*v1beta1.Memcached)
 	if !ok || !alsoOK || before.UID != after.UID || before.ResourceVersion == after.ResourceVersion {
 		return
 	}
@@ -143,7 +143,7 @@ func (c *Changes) OnUpdate(was, is any) {
 		h = &history{methods: map[string]string{}, unavailable: map[string]time.Time{}}
 		c.memcacheds[after.UID] = h
 	}
-	for _, u := range []*v1alpha1.UpdateStatus{before.Status.Update, after.Status.Update} {
+	for _, u := range []*v1beta1.UpdateStatus{before.Status.Update, after.Status.Update} {
 		if u != nil && u.Gate == "" && u.Shard != "" {
 			h.methods[u.Shard] = string(u.Method)
 		}
@@ -165,7 +165,7 @@ func (h *history) unused() bool {
 }
 
 // losses returns how often a shard of a Memcached was lost.
-func (c *Changes) losses(m *v1alpha1.Memcached) int {
+func (c *Changes) losses(m *v1beta1.Memcached) int {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if h := c.memcacheds[m.UID]; h != nil {
@@ -175,7 +175,7 @@ func (c *Changes) losses(m *v1alpha1.Memcached) int {
 }
 
 // update counts the end of an update, and notes the beginning of one.
-func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Memcached) {
+func (c *Changes) update(h *history, was *v1beta1.UpdateStatus, m *v1beta1.Memcached) {
 	is := m.Status.Update
 	if was != nil && (is == nil || is.Revision != was.Revision) {
 		outcome := updateSuperseded
@@ -202,12 +202,12 @@ func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Mem
 }
 
 // cost counts what was added to the cost of an update.
-func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
+func (c *Changes) cost(was, is *v1beta1.UpdateCost) {
 	if is == nil {
 		return
 	}
 	if was == nil || was.Revision != is.Revision || !was.StartedAt.Equal(&is.StartedAt) {
-		was = &v1alpha1.UpdateCost{}
+		was = &v1beta1.UpdateCost{}
 	}
 	c.unavailable.Add(float64(max(max(is.UnavailableMilliseconds, 0)-max(was.UnavailableMilliseconds, 0), 0)) / 1000)
 	if was.ExtraMisses == nil && is.ExtraMisses != nil {
@@ -219,8 +219,8 @@ func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
 }
 
 // shards counts the starts and the outages of shards.
-func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.Memcached) {
-	before := make(map[string]*v1alpha1.ShardStatus, len(was.Shards))
+func (c *Changes) shards(h *history, was *v1beta1.MemcachedStatus, m *v1beta1.Memcached) {
+	before := make(map[string]*v1beta1.ShardStatus, len(was.Shards))
 	for i := range was.Shards {
 		before[was.Shards[i].Name] = &was.Shards[i]
 	}
@@ -237,7 +237,7 @@ func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.
 		}
 		if since, ok := h.unavailable[s.Name]; ok && s.Ready {
 			delete(h.unavailable, s.Name)
-			if s.Start != v1alpha1.StartHandedOver {
+			if s.Start != v1beta1.StartHandedOver {
 				observe(c.notReady.WithLabelValues(method), c.clock.Since(since))
 			}
 		}
@@ -253,13 +253,13 @@ func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.
 
 // start counts what a shard kept when it started again. The figures are an agent's, and a counter that
 // is decreased panics.
-func (c *Changes) start(h *history, last, s *v1alpha1.ShardStatus, method string) {
+func (c *Changes) start(h *history, last, s *v1beta1.ShardStatus, method string) {
 	before, items := max(s.ItemsBefore, 0), max(s.Items, 0)
-	if s.Start == v1alpha1.StartCold {
+	if s.Start == v1beta1.StartCold {
 		if before == 0 {
 			before = max(last.Items, 0)
 		}
-		if method != string(v1alpha1.UpdateReplace) {
+		if method != string(v1beta1.UpdateReplace) {
 			h.losses++
 		}
 		c.items.WithLabelValues("lost").Add(float64(before))
@@ -268,7 +268,7 @@ func (c *Changes) start(h *history, last, s *v1alpha1.ShardStatus, method string
 	kept := min(items, before)
 	c.items.WithLabelValues("kept").Add(float64(kept))
 	c.items.WithLabelValues("lost").Add(float64(before - kept))
-	if s.Start == v1alpha1.StartHandedOver {
+	if s.Start == v1beta1.StartHandedOver {
 		observe(c.notReady.WithLabelValues(method), time.Duration(s.GapMilliseconds)*time.Millisecond)
 	}
 }

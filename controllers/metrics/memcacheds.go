@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The metrics of each Memcached, at most ten series: an operator may have thousands of them.
@@ -21,7 +21,7 @@ var (
 )
 
 // exportedConditions are those of which each has a series. Ready follows from them.
-var exportedConditions = map[string]bool{v1alpha1.ConditionAvailable: true, v1alpha1.ConditionProgressing: true, v1alpha1.ConditionDegraded: true}
+var exportedConditions = map[string]bool{v1beta1.ConditionAvailable: true, v1beta1.ConditionProgressing: true, v1beta1.ConditionDegraded: true}
 
 func memcachedDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("memcached_operator_"+name, help, append([]string{"namespace", "memcached"}, labels...), nil)
@@ -43,7 +43,7 @@ func (c *Memcacheds) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Memcacheds) Collect(to chan<- prometheus.Metric) {
-	var all v1alpha1.MemcachedList
+	var all v1beta1.MemcachedList
 	if !c.List(&all) {
 		return
 	}
@@ -52,7 +52,7 @@ func (c *Memcacheds) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func collect(to chan<- prometheus.Metric, m *v1alpha1.Memcached, losses int) {
+func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
 	}

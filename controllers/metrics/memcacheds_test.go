@@ -18,21 +18,21 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // objects is a cache with these objects.
 type objects struct {
 	client.Reader
-	memcacheds []v1alpha1.Memcached
-	schedules  []v1alpha1.MemcachedScheduledBackup
+	memcacheds []v1beta1.Memcached
+	schedules  []v1beta1.MemcachedScheduledBackup
 }
 
 func (o *objects) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch list := list.(type) {
-	case *v1alpha1.MemcachedList:
+	case *v1beta1.MemcachedList:
 		list.Items = o.memcacheds
-	case *v1alpha1.MemcachedScheduledBackupList:
+	case *v1beta1.MemcachedScheduledBackupList:
 		list.Items = o.schedules
 	}
 	return nil
@@ -60,13 +60,13 @@ func scrape(t testing.TB, collectors ...prometheus.Collector) []string {
 	return lines
 }
 
-func exampleMemcached(name string) *v1alpha1.Memcached {
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+func exampleMemcached(name string) *v1beta1.Memcached {
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
 	m.Spec.Size = new(int32(3))
-	m.Status = v1alpha1.MemcachedStatus{Size: 3, ReadySize: 3, UpdatedSize: 3, Version: "1.6.45"}
+	m.Status = v1beta1.MemcachedStatus{Size: 3, ReadySize: 3, UpdatedSize: 3, Version: "1.6.45"}
 	for i := range 3 {
-		m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: fmt.Sprintf("%s-%d", name, i), Ready: true, Current: true,
-			Start: v1alpha1.StartCold, ContainerID: "one", Items: 100})
+		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: fmt.Sprintf("%s-%d", name, i), Ready: true, Current: true,
+			Start: v1beta1.StartCold, ContainerID: "one", Items: 100})
 	}
 	for _, c := range []struct{ name, reason string }{{"Ready", "AllShardsReady"}, {"Available", "AllShardsReady"}, {"Progressing", "UpToDate"}, {"Degraded", "AsExpected"}} {
 		status := metav1.ConditionFalse
@@ -81,8 +81,8 @@ func exampleMemcached(name string) *v1alpha1.Memcached {
 func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	m := exampleMemcached("cache")
 	m.Status.ReadySize, m.Status.UpdatedSize = 2, 1
-	m.Status.Update = &v1alpha1.UpdateStatus{Method: v1alpha1.UpdateRestart, Gate: v1alpha1.GateShardUnavailable, Since: metav1.Unix(1700000000, 0)}
-	cache := &objects{memcacheds: []v1alpha1.Memcached{*m}}
+	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, Since: metav1.Unix(1700000000, 0)}
+	cache := &objects{memcacheds: []v1beta1.Memcached{*m}}
 	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
 	want := []string{
 		`condition{condition="Available",memcached="cache",namespace="team",reason="AllShardsReady"} 1`,
@@ -107,23 +107,23 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 		t.Errorf("after the deletion of the Memcached: %v", got)
 	}
 	collector.Elected = make(chan struct{})
-	cache.memcacheds = []v1alpha1.Memcached{*m}
+	cache.memcacheds = []v1beta1.Memcached{*m}
 	if got := scrape(t, collector); len(got) != 0 {
 		t.Errorf("an operator that waits for the lease exports %v", got)
 	}
 }
 
 func TestMetricsOfScheduleFollowItsStatus(t *testing.T) {
-	s := v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", CreationTimestamp: metav1.Unix(1000, 0)}}
+	s := v1beta1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", CreationTimestamp: metav1.Unix(1000, 0)}}
 	s.Spec.BackupTemplate.Spec.MemcachedRef.Name = "cache"
-	cache := &objects{schedules: []v1alpha1.MemcachedScheduledBackup{s}}
+	cache := &objects{schedules: []v1beta1.MemcachedScheduledBackup{s}}
 	collector := &Schedules{Source{Cache: cache, Elected: closed()}}
 	labels := `{memcached="cache",namespace="team",schedule="nightly"} `
 	if diff := cmp.Diff([]string{"schedule_last_success_timestamp_seconds" + labels + "1000"}, scrape(t, collector)); diff != "" {
 		t.Errorf("a suspended schedule (-want +got):\n%s", diff)
 	}
 	at := func(seconds int64) *metav1.Time { return new(metav1.Unix(seconds, 0)) }
-	cache.schedules[0].Status = v1alpha1.MemcachedScheduledBackupStatus{LastScheduleTime: at(5000), NextScheduleTime: at(8600), LastSuccessfulTime: at(5100)}
+	cache.schedules[0].Status = v1beta1.MemcachedScheduledBackupStatus{LastScheduleTime: at(5000), NextScheduleTime: at(8600), LastSuccessfulTime: at(5100)}
 	want := []string{"schedule_last_success_timestamp_seconds" + labels + "5100", "schedule_next_timestamp_seconds" + labels + "8600", "schedule_period_seconds" + labels + "3600"}
 	if diff := cmp.Diff(want, scrape(t, collector)); diff != "" {
 		t.Errorf("the metrics (-want +got):\n%s", diff)
@@ -134,7 +134,7 @@ func TestMetricsOfScheduleFollowItsStatus(t *testing.T) {
 type story struct {
 	changes *Changes
 	clock   *testclock.FakeClock
-	last    *v1alpha1.Memcached
+	last    *v1beta1.Memcached
 }
 
 func newStory() *story {
@@ -143,7 +143,7 @@ func newStory() *story {
 }
 
 // then changes the status after so many seconds.
-func (s *story) then(seconds int, edit func(*v1alpha1.MemcachedStatus)) {
+func (s *story) then(seconds int, edit func(*v1beta1.MemcachedStatus)) {
 	s.clock.Step(time.Duration(seconds) * time.Second)
 	next := s.last.DeepCopy()
 	next.ResourceVersion += "1"
@@ -154,22 +154,22 @@ func (s *story) then(seconds int, edit func(*v1alpha1.MemcachedStatus)) {
 
 // counts are the counters and sums that are not 0.
 func (s *story) counts(t *testing.T) []string {
-	lines := scrape(t, s.changes, &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1alpha1.Memcached{*s.last}}, Elected: closed()}, Changes: s.changes})
+	lines := scrape(t, s.changes, &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1beta1.Memcached{*s.last}}, Elected: closed()}, Changes: s.changes})
 	return slices.DeleteFunc(lines, func(line string) bool {
 		name := line[:strings.IndexAny(line, "{ ")]
 		return strings.HasSuffix(line, " 0") || !strings.HasSuffix(name, "_total") && !strings.Contains(line, "_seconds_")
 	})
 }
 
-func restart(s *v1alpha1.ShardStatus, start v1alpha1.StartResult, items, before int64) {
+func restart(s *v1beta1.ShardStatus, start v1beta1.StartResult, items, before int64) {
 	s.ContainerID += "x"
 	s.Start, s.Items, s.ItemsBefore, s.Ready = start, items, before, true
 }
 
 func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
-	replaced := func(shard string, gate v1alpha1.Gate) func(*v1alpha1.MemcachedStatus) {
-		return func(s *v1alpha1.MemcachedStatus) {
-			s.Update = &v1alpha1.UpdateStatus{Revision: "r", Shard: shard, Method: v1alpha1.UpdateReplace, Gate: gate}
+	replaced := func(shard string, gate v1beta1.Gate) func(*v1beta1.MemcachedStatus) {
+		return func(s *v1beta1.MemcachedStatus) {
+			s.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: shard, Method: v1beta1.UpdateReplace, Gate: gate}
 			s.UpdatedSize = 0
 		}
 	}
@@ -180,77 +180,77 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 	}{
 		{"a replacement that was announced is no loss, also when the status already names the next shard", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
-			s.then(2, func(m *v1alpha1.MemcachedStatus) { m.Shards[0].Ready = false })
-			s.then(0, replaced("cache-1", v1alpha1.GateShardInTransition))
-			s.then(8, func(m *v1alpha1.MemcachedStatus) { restart(&m.Shards[0], v1alpha1.StartCold, 0, 0) })
-			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Update, m.UpdatedSize = nil, 3 })
+			s.then(2, func(m *v1beta1.MemcachedStatus) { m.Shards[0].Ready = false })
+			s.then(0, replaced("cache-1", v1beta1.GateShardInTransition))
+			s.then(8, func(m *v1beta1.MemcachedStatus) { restart(&m.Shards[0], v1beta1.StartCold, 0, 0) })
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedSize = nil, 3 })
 		}, []string{`items_total{fate="lost"} 100`, `shard_unavailable_seconds_sum{method="Replace"} 8`, `shard_unavailable_seconds_count{method="Replace"} 1`,
 			`update_duration_seconds_sum 10`, `update_duration_seconds_count 1`, `updates_total{outcome="Finished"} 1`}},
 		{"a handover has the gap that the pods measured", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[0].Ready = false })
-			s.then(5, func(m *v1alpha1.MemcachedStatus) {
-				restart(&m.Shards[0], v1alpha1.StartHandedOver, 90, 100)
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Shards[0].Ready = false })
+			s.then(5, func(m *v1beta1.MemcachedStatus) {
+				restart(&m.Shards[0], v1beta1.StartHandedOver, 90, 100)
 				m.Shards[0].GapMilliseconds = 500
 			})
 		}, []string{`items_total{fate="kept"} 90`, `items_total{fate="lost"} 10`, `shard_unavailable_seconds_sum{method="Replace"} 0.5`, `shard_unavailable_seconds_count{method="Replace"} 1`}},
 		{"a shard that is lost counts, once", func(s *story) {
-			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })
-			s.then(40, func(m *v1alpha1.MemcachedStatus) { restart(&m.Shards[2], v1alpha1.StartCold, 0, 0) })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Items = 5 })
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Shards[2].Ready = false })
+			s.then(40, func(m *v1beta1.MemcachedStatus) { restart(&m.Shards[2], v1beta1.StartCold, 0, 0) })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Shards[2].Items = 5 })
 		}, []string{`items_total{fate="lost"} 100`, `shard_losses_total{memcached="cache",namespace="team"} 1`, `shard_unavailable_seconds_sum{method="None"} 40`, `shard_unavailable_seconds_count{method="None"} 1`}},
 		{"a rollback counts when it begins, and not when it finishes", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.RollingBack = true })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) {
-				m.Update.RollingBack, m.Update.Gate = false, v1alpha1.GateUpdateFailed
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update.RollingBack = true })
+			s.then(1, func(m *v1beta1.MemcachedStatus) {
+				m.Update.RollingBack, m.Update.Gate = false, v1beta1.GateUpdateFailed
 			})
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update = nil })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update = nil })
 		}, []string{`updates_total{outcome="RolledBack"} 1`}},
 		{"an update that failed with its new pod isn't rolled back", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Gate, m.Update.Method = v1alpha1.GateUpdateFailed, "" })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update.Gate, m.Update.Method = v1beta1.GateUpdateFailed, "" })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update.Revision = "other" })
 		}, []string{`updates_total{outcome="Superseded"} 1`}},
 		{"a change during an update supersedes it", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update.Revision = "other" })
 		}, []string{`updates_total{outcome="Superseded"} 1`}},
 		{"the cost of an update counts what was added", func(s *story) {
-			cost := v1alpha1.UpdateCost{Revision: "r", UnavailableMilliseconds: 400}
-			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate = cost.DeepCopy() })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = 900 })
-			s.then(60, func(m *v1alpha1.MemcachedStatus) {
+			cost := v1beta1.UpdateCost{Revision: "r", UnavailableMilliseconds: 400}
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.LastUpdate = cost.DeepCopy() })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = 900 })
+			s.then(60, func(m *v1beta1.MemcachedStatus) {
 				m.LastUpdate.ExtraMisses, m.LastUpdate.HitRatioRecoveredAt = new(int64(70)), new(metav1.NewTime(cost.StartedAt.Add(45*time.Second)))
 			})
-			s.then(600, func(m *v1alpha1.MemcachedStatus) {
-				m.LastUpdate = &v1alpha1.UpdateCost{Revision: "next", UnavailableMilliseconds: 100}
+			s.then(600, func(m *v1beta1.MemcachedStatus) {
+				m.LastUpdate = &v1beta1.UpdateCost{Revision: "next", UnavailableMilliseconds: 100}
 			})
 		}, []string{`update_extra_misses_total 70`, `update_hit_ratio_recovery_seconds_sum 45`, `update_hit_ratio_recovery_seconds_count 1`, `update_unavailable_seconds_total 1`}},
 		{"negative numbers count as 0, and don't end the operator", func(s *story) {
-			for _, start := range []v1alpha1.StartResult{v1alpha1.StartCold, v1alpha1.StartWarm, v1alpha1.StartHandedOver} {
+			for _, start := range []v1beta1.StartResult{v1beta1.StartCold, v1beta1.StartWarm, v1beta1.StartHandedOver} {
 				for _, n := range [][2]int64{{-5, 0}, {0, -5}, {-5, -5}, {-5, 5}, {math.MinInt64, math.MinInt64}} {
-					s.then(1, func(m *v1alpha1.MemcachedStatus) {
+					s.then(1, func(m *v1beta1.MemcachedStatus) {
 						restart(&m.Shards[0], start, n[0], n[1])
 						m.Shards[0].GapMilliseconds = n[0]
 					})
 				}
 			}
-			s.then(1, func(m *v1alpha1.MemcachedStatus) {
-				m.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", StartedAt: metav1.Unix(0, 0), UnavailableMilliseconds: math.MinInt64,
+			s.then(1, func(m *v1beta1.MemcachedStatus) {
+				m.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartedAt: metav1.Unix(0, 0), UnavailableMilliseconds: math.MinInt64,
 					ExtraMisses: new(int64(-5)), HitRatioRecoveredAt: new(metav1.Unix(-9, 0))}
 			})
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = -4000 })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[1].Ready = false })
-			s.then(-5, func(m *v1alpha1.MemcachedStatus) { m.Shards[1].Ready = true })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = -4000 })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Shards[1].Ready = false })
+			s.then(-5, func(m *v1beta1.MemcachedStatus) { m.Shards[1].Ready = true })
 		}, []string{`items_total{fate="lost"} 115`, `shard_losses_total{memcached="cache",namespace="team"} 5`, `shard_unavailable_seconds_count{method="None"} 6`,
 			`update_hit_ratio_recovery_seconds_count 1`}},
 		{"scaling in and out is neither", func(s *story) {
 			last := s.last.Status.Shards[2]
-			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })
-			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards = m.Shards[:2] })
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Shards[2].Ready = false })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Shards = m.Shards[:2] })
 			last.ContainerID = "two"
-			s.then(9, func(m *v1alpha1.MemcachedStatus) { m.Shards = append(m.Shards, last) })
+			s.then(9, func(m *v1beta1.MemcachedStatus) { m.Shards = append(m.Shards, last) })
 		}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The metrics of each MemcachedScheduledBackup.
@@ -30,7 +30,7 @@ func (c *Schedules) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Schedules) Collect(to chan<- prometheus.Metric) {
-	var all v1alpha1.MemcachedScheduledBackupList
+	var all v1beta1.MemcachedScheduledBackupList
 	if !c.List(&all) {
 		return
 	}

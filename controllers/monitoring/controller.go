@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
@@ -83,14 +83,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options, namespaces []string) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Watches(&v1alpha1.Memcached{}, enqueue.Delayed(byNamespace, debounce, 0), builder.WithPredicates(relevantChange())).
+		Watches(&v1beta1.Memcached{}, enqueue.Delayed(byNamespace, debounce, 0), builder.WithPredicates(relevantChange())).
 		WatchesRawSource(source.Channel(r.kinds.changes, byNamespace)).
 		Complete(r)
 }
 
 // namespaces returns those that have a Memcached.
 func (r *Reconciler) namespaces(ctx context.Context) (sets.Set[string], error) {
-	var memcacheds v1alpha1.MemcachedList
+	var memcacheds v1beta1.MemcachedList
 	if err := r.Client.List(ctx, &memcacheds, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Memcacheds: %w", err)
 	}
@@ -104,8 +104,8 @@ func (r *Reconciler) namespaces(ctx context.Context) (sets.Set[string], error) {
 // relevantChange selects the changes of a Memcached that its namespace's objects depend on.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*v1alpha1.Memcached)
-		is, alsoOK := e.ObjectNew.(*v1alpha1.Memcached)
+		was, ok := e.ObjectOld.(*v1beta1.Memcached)
+		is, alsoOK := e.ObjectNew.(*v1beta1.Memcached)
 		return ok && alsoOK && !apiequality.Semantic.DeepEqual(was.Spec.Monitoring, is.Spec.Monitoring)
 	}}
 }
@@ -115,7 +115,7 @@ func relevantChange() predicate.Predicate {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	targets := r.Options.operatorTargets()
 	if request.Namespace != "" {
-		var memcacheds v1alpha1.MemcachedList
+		var memcacheds v1beta1.MemcachedList
 		if err := r.Client.List(ctx, &memcacheds, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return ctrl.Result{}, fmt.Errorf("listing Memcacheds: %w", err)
 		}
@@ -144,10 +144,10 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 		t.object.SetResourceVersion(absentVersion)
 	case err != nil:
 		return err
-	case live.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
+	case live.GetLabels()[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue:
 		if t.object != nil {
 			log.FromContext(ctx).Info("An object that the operator doesn't manage has the name of one that it would create. Rename or delete it, "+
-				"or set its label "+v1alpha1.LabelManagedBy+" to "+v1alpha1.ManagedByValue, "kind", t.kind.name, "name", t.name)
+				"or set its label "+v1beta1.LabelManagedBy+" to "+v1beta1.ManagedByValue, "kind", t.kind.name, "name", t.name)
 		}
 		return nil
 	case live.GetDeletionTimestamp() != nil:
@@ -162,7 +162,7 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 		t.object.SetUID(live.GetUID())
 	}
 	log.FromContext(ctx).Info("Applying an object of the monitoring", "kind", t.kind.name, "name", t.name)
-	_, err = objects.Apply(ctx, t.name, t.object, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue, Force: true})
+	_, err = objects.Apply(ctx, t.name, t.object, metav1.ApplyOptions{FieldManager: v1beta1.ManagedByValue, Force: true})
 	if apiserver.IsTerminating(err) {
 		return nil
 	}

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const operatorNamespace = "memcached-operator-system"
@@ -103,7 +103,7 @@ func (p part) Apply(_ context.Context, name string, o *unstructured.Unstructured
 		return nil, p.fails
 	case !p.crds && p.resource != "configmaps":
 		return nil, notFound(name)
-	case !options.Force || options.FieldManager != v1alpha1.ManagedByValue, have != nil && have.GetUID() != o.GetUID(), have == nil && o.GetResourceVersion() == "":
+	case !options.Force || options.FieldManager != v1beta1.ManagedByValue, have != nil && have.GetUID() != o.GetUID(), have == nil && o.GetResourceVersion() == "":
 		return nil, fmt.Errorf("it would apply to another object, with %+v", options)
 	}
 	o = o.DeepCopy()
@@ -201,7 +201,7 @@ func (w watches) Watch(context.Context, metav1.ListOptions) (watch.Interface, er
 	defer w.lock.Unlock()
 	watcher := watch.NewRaceFreeFake()
 	for key, o := range w.objects {
-		if strings.HasPrefix(key, w.resource+" ") && o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
+		if strings.HasPrefix(key, w.resource+" ") && o.GetLabels()[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue {
 			watcher.Add(identityOf(o))
 		}
 	}
@@ -223,7 +223,7 @@ type world struct {
 func newWorld(t *testing.T, s *store, o Options, memcacheds ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	o.OperatorNamespace, o.DashboardNamespace = operatorNamespace, operatorNamespace
@@ -279,8 +279,8 @@ func (w *world) wantWrites(got []string, want ...string) {
 	}
 }
 
-func memcached(namespace, name string, monitoring v1alpha1.Monitoring) *v1alpha1.Memcached {
-	return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.MemcachedSpec{Monitoring: monitoring}}
+func memcached(namespace, name string, monitoring v1beta1.Monitoring) *v1beta1.Memcached {
+	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1beta1.MemcachedSpec{Monitoring: monitoring}}
 }
 
 var (
@@ -290,7 +290,7 @@ var (
 
 func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, newStore(), Options{}, memcached("team", "a", v1alpha1.Monitoring{}))
+		w := newWorld(t, newStore(), Options{}, memcached("team", "a", v1beta1.Monitoring{}))
 		w.start()
 		w.reconcile("team")
 		w.wantWrites(w.pass(time.Hour)) // without the CRDs
@@ -326,7 +326,7 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 			t.Errorf("once the CRDs exist again, it writes %q", got)
 		}
 
-		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1alpha1.Monitoring{})); err != nil {
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.Monitoring{})); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile("team")
@@ -345,15 +345,15 @@ func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
 		theirs.SetName(shardsName)
 		left := theirs.DeepCopy()
 		left.SetNamespace("other")
-		left.SetLabels(map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+		left.SetLabels(map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})
 		s.objects["podmonitors team/"+shardsName], s.objects["podmonitors other/"+shardsName] = theirs, left
-		w := newWorld(t, s, Options{}, memcached("team", "a", v1alpha1.Monitoring{}))
+		w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.Monitoring{}))
 		w.start()
 		got := w.pass(time.Hour)
 		if slices.Contains(got, ofTeam[0]) || !slices.Contains(got, ofTeam[1]) || !slices.Contains(got, "delete podmonitors other/memcached-shards") {
 			t.Errorf("it writes %q", got)
 		}
-		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1alpha1.Monitoring{})); err != nil {
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.Monitoring{})); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile("team")
@@ -394,7 +394,7 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 		s := newStore()
 		s.fails = c.fails
 		w := newWorld(t, s, Options{})
-		target := w.reconciler.Options.shardTargets("team", []v1alpha1.Memcached{*memcached("team", "a", v1alpha1.Monitoring{})})[0]
+		target := w.reconciler.Options.shardTargets("team", []v1beta1.Memcached{*memcached("team", "a", v1beta1.Monitoring{})})[0]
 		if c.exists != nil {
 			o := target.object.DeepCopy()
 			c.exists(o)
@@ -408,17 +408,17 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 
 func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
 	o := Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"}
-	spec := func(memcacheds ...v1alpha1.Memcached) string {
+	spec := func(memcacheds ...v1beta1.Memcached) string {
 		target := o.shardTargets("team", memcacheds)[0]
 		if target.object == nil {
 			return ""
 		}
-		if got := target.object.GetLabels(); got["release"] != "prometheus" || got[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		if got := target.object.GetLabels(); got["release"] != "prometheus" || got[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue {
 			t.Errorf("the labels are %v", got)
 		}
 		return fmt.Sprint(target.object.Object["spec"])
 	}
-	a, slabs, excluded := *memcached("team", "a", v1alpha1.Monitoring{}), *memcached("team", "b", v1alpha1.Monitoring{Slabs: true}), *memcached("team", "c", v1alpha1.Monitoring{Enabled: new(false)})
+	a, slabs, excluded := *memcached("team", "a", v1beta1.Monitoring{}), *memcached("team", "b", v1beta1.Monitoring{Slabs: true}), *memcached("team", "c", v1beta1.Monitoring{Enabled: new(false)})
 	// A pod with the labels of a shard can't flood Prometheus, nor redirect its requests.
 	all := spec(a)
 	for _, words := range []string{"port:metrics", "interval:15s", "sampleLimit:5000", "labelLimit:32", "followRedirects:false"} {
@@ -439,10 +439,10 @@ func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
 }
 
 func TestOnlyChangesOfMonitoringAreRelevant(t *testing.T) {
-	was := memcached("team", "a", v1alpha1.Monitoring{})
+	was := memcached("team", "a", v1beta1.Monitoring{})
 	resized := was.DeepCopy()
 	resized.Spec.Size = new(int32(3))
-	for want, is := range map[bool]*v1alpha1.Memcached{false: resized, true: memcached("team", "a", v1alpha1.Monitoring{Slabs: true})} {
+	for want, is := range map[bool]*v1beta1.Memcached{false: resized, true: memcached("team", "a", v1beta1.Monitoring{Slabs: true})} {
 		if got := relevantChange().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != want {
 			t.Errorf("%+v is relevant: %t", is.Spec, got)
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 )
 
@@ -167,7 +167,7 @@ func (k *kinds) watch(ctx context.Context, of kind) {
 func newInformer(watches metadata.Interface, of kind, namespace string) toolscache.SharedIndexInformer {
 	objects := watches.Resource(of.resource).Namespace(namespace)
 	ours := func(o metav1.ListOptions) metav1.ListOptions {
-		o.LabelSelector = v1alpha1.LabelManagedBy + "=" + v1alpha1.ManagedByValue
+		o.LabelSelector = v1beta1.LabelManagedBy + "=" + v1beta1.ManagedByValue
 		return o
 	}
 	informer := cache.NewInformer(&toolscache.ListWatch{

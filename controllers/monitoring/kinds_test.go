@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // stream is an API server that streams one object of the namespace team.
@@ -32,7 +32,7 @@ func (s stream) Namespace(name string) metadata.ResourceInterface {
 }
 
 func (s stream) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	if o.LabelSelector != v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue {
+	if o.LabelSelector != v1beta1.LabelManagedBy+"="+v1beta1.ManagedByValue {
 		s.t.Errorf("it watches the objects with the labels %q", o.LabelSelector)
 	}
 	events := watch.NewFakeWithChanSize(2, false)
@@ -46,7 +46,7 @@ func TestWatchStoresTheIdentityOfObjectsOnly(t *testing.T) {
 	large := strings.Repeat("x", 250<<10)
 	s := stream{t: t, object: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: "theirs", UID: "1", ResourceVersion: "8",
-		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, "other": "x"}, Annotations: map[string]string{"example.com/large": large},
+		Labels: map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue, "other": "x"}, Annotations: map[string]string{"example.com/large": large},
 		Finalizers: []string{"example.com/" + large}, OwnerReferences: []metav1.OwnerReference{{Name: large}},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: large}},
 	}}}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -117,8 +117,8 @@ func (o Options) object(k kind, namespace, name string, content map[string]any) 
 	u.SetName(name)
 	labels := map[string]string{}
 	maps.Copy(labels, o.Labels)
-	labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
-	labels[v1alpha1.LabelName] = v1alpha1.NameValue
+	labels[v1beta1.LabelManagedBy] = v1beta1.ManagedByValue
+	labels[v1beta1.LabelName] = v1beta1.NameValue
 	u.SetLabels(labels)
 	return u
 }
@@ -131,7 +131,7 @@ type target struct {
 }
 
 // shardTargets returns the objects of a namespace with these Memcacheds.
-func (o Options) shardTargets(namespace string, memcacheds []v1alpha1.Memcached) []target {
+func (o Options) shardTargets(namespace string, memcacheds []v1beta1.Memcached) []target {
 	targets := []target{{podMonitor, namespace, shardsName, nil}, {prometheusRule, namespace, shardsName, nil}}
 	var disabled, slabs []string
 	for i := range memcacheds {
@@ -187,7 +187,7 @@ func (o Options) podMonitorSpec(disabled, slabs []string) map[string]any {
 		endpoint["interval"] = o.Interval
 	}
 	return map[string]any{
-		"selector":            map[string]any{"matchLabels": map[string]any{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
+		"selector":            map[string]any{"matchLabels": map[string]any{v1beta1.LabelName: v1beta1.NameValue, v1beta1.LabelManagedBy: v1beta1.ManagedByValue}},
 		"podMetricsEndpoints": []any{endpoint},
 		"sampleLimit":         int64(sampleLimit),
 		"labelLimit":          int64(labelLimit),

@@ -6,7 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
@@ -25,16 +25,16 @@ type Reconciler struct{ transfer.Engine }
 // SetupWithManager adds the controller to the manager. A backup triggers the restores
 // that wait for it, and so does another restore into the same Memcached.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	list := &v1alpha1.MemcachedRestoreList{}
-	return r.NewController(mgr, &v1alpha1.MemcachedRestore{}, list).
-		Watches(&v1alpha1.MemcachedBackup{}, r.EnqueueWaiting(list, index.Backup, client.Object.GetName)).
-		Watches(&v1alpha1.MemcachedRestore{}, r.EnqueueWaiting(list, index.Memcached, func(o client.Object) string {
-			return o.(*v1alpha1.MemcachedRestore).Spec.MemcachedRef.Name
+	list := &v1beta1.MemcachedRestoreList{}
+	return r.NewController(mgr, &v1beta1.MemcachedRestore{}, list).
+		Watches(&v1beta1.MemcachedBackup{}, r.EnqueueWaiting(list, index.Backup, client.Object.GetName)).
+		Watches(&v1beta1.MemcachedRestore{}, r.EnqueueWaiting(list, index.Memcached, func(o client.Object) string {
+			return o.(*v1beta1.MemcachedRestore).Spec.MemcachedRef.Name
 		})).
 		Complete(r)
 }
 
 // Reconcile runs one restore.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return transfer.Reconcile(ctx, &r.Engine, request, &v1alpha1.MemcachedRestore{}, observe)
+	return transfer.Reconcile(ctx, &r.Engine, request, &v1beta1.MemcachedRestore{}, observe)
 }

@@ -7,7 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -15,25 +15,25 @@ import (
 
 // Store implements transfer.Transfer. It is empty once the backup was deleted; by then the
 // Job has its own copy.
-func (obs *observation) Store() v1alpha1.SnapshotStore {
+func (obs *observation) Store() v1beta1.SnapshotStore {
 	switch {
 	case obs.restore.Spec.Snapshot != nil:
 		return obs.restore.Spec.Snapshot.Store
 	case obs.backup != nil:
 		return obs.backup.Spec.Store
 	}
-	return v1alpha1.SnapshotStore{}
+	return v1beta1.SnapshotStore{}
 }
 
 func (obs *observation) path() string {
 	if s := obs.restore.Spec.Snapshot; s != nil {
 		return s.Path
 	}
-	return ptr.Deref(cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot), v1alpha1.SnapshotStatus{}).Path
+	return ptr.Deref(cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot), v1beta1.SnapshotStatus{}).Path
 }
 
-func snapshotOf(obs *observation) *v1alpha1.SnapshotStatus {
-	if obs.backup == nil || obs.backup.Status.Phase != v1alpha1.TransferComplete {
+func snapshotOf(obs *observation) *v1beta1.SnapshotStatus {
+	if obs.backup == nil || obs.backup.Status.Phase != v1beta1.TransferComplete {
 		return nil
 	}
 	return obs.backup.Status.Snapshot
@@ -44,9 +44,9 @@ func (obs *observation) NewJob() *batchv1.Job {
 	s, m := obs.restore, obs.Memcached
 	items, bytes := transfer.Limits(s.Spec.RateLimit)
 	load := &snapshotwire.Load{
-		Replace: s.Spec.ExistingItems == v1alpha1.ExistingReplace,
-		MaxAge:  v1alpha1.Seconds(s.Spec.MaxAgeSeconds, 0),
-		MaxTTL:  v1alpha1.Seconds(s.Spec.MaxTTLSeconds, 0),
+		Replace: s.Spec.ExistingItems == v1beta1.ExistingReplace,
+		MaxAge:  v1beta1.Seconds(s.Spec.MaxAgeSeconds, 0),
+		MaxTTL:  v1beta1.Seconds(s.Spec.MaxTTLSeconds, 0),
 	}
 	for _, shard := range s.Spec.Shards {
 		load.Shards = append(load.Shards, int(shard))
@@ -72,8 +72,8 @@ func cacheSize(obs *observation) transfer.CacheSize {
 	return size
 }
 
-func ringServers(m *v1alpha1.Memcached) []string {
-	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1alpha1.DefaultServerNameTemplate)
+func ringServers(m *v1beta1.Memcached) []string {
+	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1beta1.DefaultServerNameTemplate)
 	var names []string
 	for ordinal := range int(*m.Spec.Size) {
 		names = append(names, strings.NewReplacer("{shard}", resources.ShardName(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/index"
@@ -14,15 +14,15 @@ import (
 
 type observation struct {
 	transfer.Observation
-	restore *v1alpha1.MemcachedRestore
+	restore *v1beta1.MemcachedRestore
 	// backup that is restored; nil when there is none of that name, or none is named.
-	backup *v1alpha1.MemcachedBackup
+	backup *v1beta1.MemcachedBackup
 	// others are the unfinished restores into the same Memcached.
-	others []*v1alpha1.MemcachedRestore
+	others []*v1beta1.MemcachedRestore
 }
 
 func observe(ctx context.Context, r transfer.Observer, common transfer.Observation) (obs *observation, err error) {
-	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
+	obs = &observation{Observation: common, restore: common.Object.(*v1beta1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
 	if status.IsFinished() {
 		return obs, nil
@@ -32,7 +32,7 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 	// starts. A running restore checks all of that here before it has a Job. Neither may miss
 	// the other because of a cache.
 	readers, options := []client.Reader{r.Cache, r.API}, []client.ListOption{client.MatchingFields{index.Memcached: obs.restore.Spec.MemcachedRef.Name}}
-	if starts := status.Phase == v1alpha1.TransferRunning && status.JobUID == ""; starts {
+	if starts := status.Phase == v1beta1.TransferRunning && status.JobUID == ""; starts {
 		readers, options = readers[1:], nil
 		if err := readAgain(ctx, r.API, obs); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 	if ref == nil {
 		return obs, nil
 	}
-	b := &v1alpha1.MemcachedBackup{}
+	b := &v1beta1.MemcachedBackup{}
 	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: ref.Name}, b, readers...)
 	if found {
 		obs.backup = b
@@ -56,7 +56,7 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 
 // readAgain reads the Memcached from the API server.
 func readAgain(ctx context.Context, api client.Reader, obs *observation) error {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, api)
 	if obs.Memcached = nil; found {
 		obs.Memcached = m
@@ -64,8 +64,8 @@ func readAgain(ctx context.Context, api client.Reader, obs *observation) error {
 	return err
 }
 
-func othersOf(ctx context.Context, from client.Reader, restore *v1alpha1.MemcachedRestore, options ...client.ListOption) (others []*v1alpha1.MemcachedRestore, err error) {
-	var all v1alpha1.MemcachedRestoreList
+func othersOf(ctx context.Context, from client.Reader, restore *v1beta1.MemcachedRestore, options ...client.ListOption) (others []*v1beta1.MemcachedRestore, err error) {
+	var all v1beta1.MemcachedRestoreList
 	if err := from.List(ctx, &all, append(options, client.InNamespace(restore.Namespace))...); err != nil {
 		return nil, fmt.Errorf("listing restores: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -41,17 +41,17 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 	m, name := obs.Memcached, obs.restore.Spec.MemcachedRef.Name
 	switch {
 	case m == nil:
-		return transfer.Reject(v1alpha1.ReasonMemcachedNotFound,
+		return transfer.Reject(v1beta1.ReasonMemcachedNotFound,
 			"there is no Memcached %s in this namespace. Create it, and another restore", name)
 	case m.DeletionTimestamp != nil:
-		return transfer.Reject(v1alpha1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
+		return transfer.Reject(v1beta1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
 	case m.Spec.Size == nil || *m.Spec.Size == 0:
-		return transfer.Reject(v1alpha1.ReasonNoShards,
+		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to fill. Create another restore once its size is 1 or more", name)
 	}
 	for _, shard := range obs.restore.Spec.Shards {
 		if shard >= *m.Spec.Size {
-			return transfer.Reject(v1alpha1.ReasonShardNotFound,
+			return transfer.Reject(v1beta1.ReasonShardNotFound,
 				"spec.shards names shard %d, but Memcached %s has the shards 0 to %d", shard, name, *m.Spec.Size-1)
 		}
 	}
@@ -65,17 +65,17 @@ func invalidBackup(obs *observation) *transfer.Blocker {
 	case ref == nil:
 		return nil
 	case b == nil:
-		return transfer.Reject(v1alpha1.ReasonBackupNotFound,
+		return transfer.Reject(v1beta1.ReasonBackupNotFound,
 			"there is no MemcachedBackup %s in this namespace. "+
 				"To restore a snapshot whose backup was deleted, or is in another namespace, set spec.snapshot", ref.Name)
 	case b.DeletionTimestamp != nil:
-		return transfer.Reject(v1alpha1.ReasonBackupDeleting,
+		return transfer.Reject(v1beta1.ReasonBackupDeleting,
 			"MemcachedBackup %s is being deleted. Restore from another one", ref.Name)
-	case b.Status.Phase == v1alpha1.TransferFailed:
-		return transfer.Reject(v1alpha1.ReasonBackupNotComplete,
+	case b.Status.Phase == v1beta1.TransferFailed:
+		return transfer.Reject(v1beta1.ReasonBackupNotComplete,
 			"MemcachedBackup %s is Failed (%s) and has no snapshot. Restore from another one", ref.Name, b.Status.Reason)
-	case b.Status.Phase == v1alpha1.TransferComplete && b.Status.Snapshot == nil:
-		return transfer.Reject(v1alpha1.ReasonBackupNotComplete,
+	case b.Status.Phase == v1beta1.TransferComplete && b.Status.Snapshot == nil:
+		return transfer.Reject(v1beta1.ReasonBackupNotComplete,
 			"the status of MemcachedBackup %s has no snapshot. Set spec.snapshot instead", ref.Name)
 	}
 	return nil
@@ -90,12 +90,12 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 	}
 	m, maxAge := obs.Memcached, obs.restore.Spec.MaxAgeSeconds
 	switch age := obs.Now.Sub(s.TakenAt.Time); {
-	case maxAge != nil && age > v1alpha1.Seconds(maxAge, 0):
-		return transfer.Reject(v1alpha1.ReasonSnapshotTooOld,
+	case maxAge != nil && age > v1beta1.Seconds(maxAge, 0):
+		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,
 			"the snapshot was taken %s ago, but spec.maxAgeSeconds is %d. "+
 				"Restore from a newer one", age.Truncate(time.Second), *maxAge)
 	case s.Shards != *m.Spec.Size && m.Spec.Hashing == nil:
-		return transfer.Reject(v1alpha1.ReasonSizeDiffers,
+		return transfer.Reject(v1beta1.ReasonSizeDiffers,
 			"the snapshot has %d shards but Memcached %s has %d, so keys belong to other shards. "+
 				"Set spec.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, *m.Spec.Size)
 	}
@@ -106,8 +106,8 @@ func notAllowed(obs *observation) *transfer.Blocker { return obs.NotAllowed(obs.
 
 // backupPending returns that the backup is not complete yet, or nil.
 func backupPending(obs *observation) *transfer.Blocker {
-	if ref := obs.restore.Spec.BackupRef; ref != nil && obs.backup.Status.Phase != v1alpha1.TransferComplete {
-		return transfer.WaitFor(v1alpha1.ReasonBackupNotComplete, "waiting until MemcachedBackup %s is Complete", ref.Name)
+	if ref := obs.restore.Spec.BackupRef; ref != nil && obs.backup.Status.Phase != v1beta1.TransferComplete {
+		return transfer.WaitFor(v1beta1.ReasonBackupNotComplete, "waiting until MemcachedBackup %s is Complete", ref.Name)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func backupPending(obs *observation) *transfer.Blocker {
 func targetPending(obs *observation) *transfer.Blocker {
 	m := obs.Memcached
 	if b := m.Status.Bootstrap; b.IsRunning() && b.RestoreName != obs.restore.Name {
-		return transfer.WaitFor(v1alpha1.ReasonBootstrapping, "waiting until MemcachedRestore %s has filled Memcached %s", b.RestoreName, m.Name)
+		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until MemcachedRestore %s has filled Memcached %s", b.RestoreName, m.Name)
 	}
 	return transfer.MemcachedNotReady(m)
 }
@@ -126,12 +126,12 @@ func targetPending(obs *observation) *transfer.Blocker {
 func shardReplaced(obs *observation) *transfer.Blocker {
 	m := obs.Memcached
 	u := m.Status.Update
-	if u == nil || u.Method != v1alpha1.UpdateReplace {
+	if u == nil || u.Method != v1beta1.UpdateReplace {
 		return nil
 	}
 	switch u.Gate {
-	case "", v1alpha1.GateShardInTransition, v1alpha1.GateRestoreRunning, v1alpha1.GateEmptyStartNotAnnounced:
-		return transfer.WithdrawFor(v1alpha1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
+	case "", v1beta1.GateShardInTransition, v1beta1.GateRestoreRunning, v1beta1.GateEmptyStartNotAnnounced:
+		return transfer.WithdrawFor(v1beta1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
 	}
 	return nil
 }
@@ -140,9 +140,9 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 // restores, the oldest is next.
 func otherRestore(obs *observation) *transfer.Blocker {
 	for _, o := range obs.others {
-		waits := o.Status.Phase == v1alpha1.TransferPending && o.Status.Reason == v1alpha1.ReasonRestoreRunning && obs.restore.Status.Phase != v1alpha1.TransferRunning
+		waits := o.Status.Phase == v1beta1.TransferPending && o.Status.Reason == v1beta1.ReasonRestoreRunning && obs.restore.Status.Phase != v1beta1.TransferRunning
 		if overlap(o.Spec.Shards, obs.restore.Spec.Shards) && (o.IsActive(obs.Now) || waits && isOlder(o, obs.restore)) {
-			return transfer.WithdrawFor(v1alpha1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
+			return transfer.WithdrawFor(v1beta1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func overlap(a, b []int32) bool {
 	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(shard int32) bool { return slices.Contains(b, shard) })
 }
 
-func isOlder(a, b *v1alpha1.MemcachedRestore) bool {
+func isOlder(a, b *v1beta1.MemcachedRestore) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 

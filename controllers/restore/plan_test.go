@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -21,13 +21,13 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // observed returns the observation of a restore of a Complete backup into two shards that has not begun.
 func observed(edits ...func(*observation)) *observation {
-	r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
-	r.Spec.MemcachedRef.Name, r.Spec.BackupRef = "cache", &v1alpha1.BackupReference{Name: "nightly"}
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly"}}
-	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
-	b.Status.Phase, b.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "a/b", TakenAt: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(2))}}
-	m.Status.Selector = v1alpha1.LabelInstance + "=cache"
+	r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
+	r.Spec.MemcachedRef.Name, r.Spec.BackupRef = "cache", &v1beta1.BackupReference{Name: "nightly"}
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly"}}
+	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
+	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "a/b", TakenAt: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
+	m.Status.Selector = v1beta1.LabelInstance + "=cache"
 	m.Status.Servers = []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
 	obs := &observation{restore: r, backup: b, Observation: transfer.Observation{Object: r, Memcached: m, Job: transfer.JobObservation{Name: "restore-u", Now: now}, Now: now}}
 	for _, edit := range edits {
@@ -39,31 +39,31 @@ func observed(edits ...func(*observation)) *observation {
 // running lets a restore be Running, without a Job.
 func running(obs *observation) {
 	s := &obs.restore.Status
-	s.Phase, s.Reason, s.JobName, s.StartTime = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, "restore-u", &metav1.Time{Time: now}
+	s.Phase, s.Reason, s.JobName, s.StartTime = v1beta1.TransferRunning, v1beta1.ReasonStarting, "restore-u", &metav1.Time{Time: now}
 }
 
 func fromPath(obs *observation) {
 	obs.restore.Spec.BackupRef, obs.backup = nil, nil
-	obs.restore.Spec.Snapshot = &v1alpha1.SnapshotSource{Path: "c/d", Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
+	obs.restore.Spec.Snapshot = &v1beta1.SnapshotSource{Path: "c/d", Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
 }
 
 // filledBy fills the Memcached with a restore first.
-func filledBy(restore string, phase v1alpha1.TransferPhase) func(*observation) {
+func filledBy(restore string, phase v1beta1.TransferPhase) func(*observation) {
 	return func(obs *observation) {
-		obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: restore, Phase: phase}
+		obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: restore, Phase: phase}
 	}
 }
 
-func replaces(gate v1alpha1.Gate) func(*observation) {
+func replaces(gate v1beta1.Gate) func(*observation) {
 	return func(obs *observation) {
-		obs.Memcached.Status.Update = &v1alpha1.UpdateStatus{Shard: "cache-1", Method: v1alpha1.UpdateReplace, Gate: gate}
+		obs.Memcached.Status.Update = &v1beta1.UpdateStatus{Shard: "cache-1", Method: v1beta1.UpdateReplace, Gate: gate}
 	}
 }
 
 // another is a restore into the same Memcached that was created a minute earlier.
-func another(phase v1alpha1.TransferPhase, reason string, shards ...int32) func(*observation) {
+func another(phase v1beta1.TransferPhase, reason string, shards ...int32) func(*observation) {
 	return func(obs *observation) {
-		o := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "o", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+		o := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "o", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
 		o.Spec.Shards, o.Status.Phase, o.Status.Reason, o.Status.StartTime = shards, phase, reason, &metav1.Time{Time: now}
 		obs.others = append(obs.others, o)
 	}
@@ -91,47 +91,47 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 	}{
 		"nothing":                        {nil, starts, "", ""},
 		"a snapshot by its path":         {edits{fromPath}, starts, "", ""},
-		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, fails, v1alpha1.ReasonMemcachedNotFound, "no Memcached cache"},
-		"the Memcached is being deleted": {edits{func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1alpha1.ReasonMemcachedDeleting, "Restore into another one"},
-		"the Memcached has no shard":     {edits{resized(0)}, fails, v1alpha1.ReasonNoShards, "no shard to fill"},
-		"its size is unknown":            {edits{func(obs *observation) { obs.Memcached.Spec.Size = nil }}, fails, v1alpha1.ReasonNoShards, "no shard to fill"},
-		"it lacks a shard":               {edits{shards(0, 2)}, fails, v1alpha1.ReasonShardNotFound, "has the shards 0 to 1"},
+		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, fails, v1beta1.ReasonMemcachedNotFound, "no Memcached cache"},
+		"the Memcached is being deleted": {edits{func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1beta1.ReasonMemcachedDeleting, "Restore into another one"},
+		"the Memcached has no shard":     {edits{resized(0)}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
+		"its size is unknown":            {edits{func(obs *observation) { obs.Memcached.Spec.Size = nil }}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
+		"it lacks a shard":               {edits{shards(0, 2)}, fails, v1beta1.ReasonShardNotFound, "has the shards 0 to 1"},
 		"it has the shard":               {edits{shards(1)}, starts, "", ""},
-		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, fails, v1alpha1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
+		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, fails, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
 		"the backup failed": {edits{func(obs *observation) {
-			obs.backup.Status.Phase, obs.backup.Status.Reason = v1alpha1.TransferFailed, v1alpha1.ReasonNoShards
-		}}, fails, v1alpha1.ReasonBackupNotComplete, "is Failed (NoShards)"},
-		"the backup has no snapshot":      {edits{func(obs *observation) { obs.backup.Status.Snapshot = nil }}, fails, v1alpha1.ReasonBackupNotComplete, "Set spec.snapshot"},
-		"the backup is being deleted":     {edits{func(obs *observation) { obs.backup.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1alpha1.ReasonBackupDeleting, "Restore from another one"},
-		"the backup runs":                 {edits{func(obs *observation) { obs.backup.Status.Phase = v1alpha1.TransferRunning }}, waits, v1alpha1.ReasonBackupNotComplete, "waiting until MemcachedBackup nightly"},
-		"the snapshot is too old":         {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7199)) }}, fails, v1alpha1.ReasonSnapshotTooOld, "spec.maxAgeSeconds is 7199"},
+			obs.backup.Status.Phase, obs.backup.Status.Reason = v1beta1.TransferFailed, v1beta1.ReasonNoShards
+		}}, fails, v1beta1.ReasonBackupNotComplete, "is Failed (NoShards)"},
+		"the backup has no snapshot":      {edits{func(obs *observation) { obs.backup.Status.Snapshot = nil }}, fails, v1beta1.ReasonBackupNotComplete, "Set spec.snapshot"},
+		"the backup is being deleted":     {edits{func(obs *observation) { obs.backup.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1beta1.ReasonBackupDeleting, "Restore from another one"},
+		"the backup runs":                 {edits{func(obs *observation) { obs.backup.Status.Phase = v1beta1.TransferRunning }}, waits, v1beta1.ReasonBackupNotComplete, "waiting until MemcachedBackup nightly"},
+		"the snapshot is too old":         {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7199)) }}, fails, v1beta1.ReasonSnapshotTooOld, "spec.maxAgeSeconds is 7199"},
 		"the snapshot is just new enough": {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7200)) }}, starts, "", ""},
-		"the size differs":                {edits{resized(1)}, fails, v1alpha1.ReasonSizeDiffers, "spec.hashing"},
+		"the size differs":                {edits{resized(1)}, fails, v1beta1.ReasonSizeDiffers, "spec.hashing"},
 		"the size differs, with hashing": {edits{func(obs *observation) {
-			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Hashing = 3, &v1alpha1.Hashing{}
+			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Hashing = 3, &v1beta1.Hashing{}
 		}}, starts, "", ""},
-		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1alpha1.ReasonShardsStarting, "status.servers"},
-		"another restore fills the Memcached":   {edits{filledBy("first", v1alpha1.TransferRunning)}, waits, v1alpha1.ReasonBootstrapping, "MemcachedRestore first"},
-		"another restore has filled it":         {edits{filledBy("first", v1alpha1.TransferComplete)}, starts, "", ""},
-		"it fills the Memcached":                {edits{filledBy("again", v1alpha1.TransferRunning)}, starts, "", ""},
-		"a shard is replaced":                   {edits{replaces("")}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
-		"a shard is in transition":              {edits{replaces(v1alpha1.GateShardInTransition)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
-		"an update waits for restores":          {edits{replaces(v1alpha1.GateRestoreRunning)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
-		"an update announces an empty start":    {edits{replaces(v1alpha1.GateEmptyStartNotAnnounced)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
-		"an update waits for its window":        {edits{replaces(v1alpha1.GateOutsideMaintenanceWindow)}, starts, "", ""},
-		"an update is paused":                   {edits{replaces(v1alpha1.GatePaused)}, starts, "", ""},
-		"an update failed":                      {edits{replaces(v1alpha1.GateUpdateFailed)}, starts, "", ""},
-		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1alpha1.UpdateRestart }}, starts, "", ""},
-		"another restore is running":            {edits{another(v1alpha1.TransferRunning, "")}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
-		"another one into other shards":         {edits{another(v1alpha1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
-		"another one into a common shard":       {edits{another(v1alpha1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
-		"an older one waits for a restore":      {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning)}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
-		"an older one waits for something else": {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonShardsStarting)}, starts, "", ""},
-		"a newer one waits for a restore": {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning), func(obs *observation) {
+		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1beta1.ReasonShardsStarting, "status.servers"},
+		"another restore fills the Memcached":   {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
+		"another restore has filled it":         {edits{filledBy("first", v1beta1.TransferComplete)}, starts, "", ""},
+		"it fills the Memcached":                {edits{filledBy("again", v1beta1.TransferRunning)}, starts, "", ""},
+		"a shard is replaced":                   {edits{replaces("")}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"a shard is in transition":              {edits{replaces(v1beta1.GateShardInTransition)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for restores":          {edits{replaces(v1beta1.GateRestoreRunning)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update announces an empty start":    {edits{replaces(v1beta1.GateEmptyStartNotAnnounced)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for its window":        {edits{replaces(v1beta1.GateOutsideMaintenanceWindow)}, starts, "", ""},
+		"an update is paused":                   {edits{replaces(v1beta1.GatePaused)}, starts, "", ""},
+		"an update failed":                      {edits{replaces(v1beta1.GateUpdateFailed)}, starts, "", ""},
+		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1beta1.UpdateRestart }}, starts, "", ""},
+		"another restore is running":            {edits{another(v1beta1.TransferRunning, "")}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"another one into other shards":         {edits{another(v1beta1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
+		"another one into a common shard":       {edits{another(v1beta1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"an older one waits for a restore":      {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning)}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"an older one waits for something else": {edits{another(v1beta1.TransferPending, v1beta1.ReasonShardsStarting)}, starts, "", ""},
+		"a newer one waits for a restore": {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning), func(obs *observation) {
 			obs.others[0].CreationTimestamp = metav1.NewTime(now.Add(time.Second))
 		}}, starts, "", ""},
-		"one of the same age and a later name":  {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning), func(obs *observation) { obs.others[0].CreationTimestamp = metav1.NewTime(now) }}, starts, "", ""},
-		"an older one waits, and it is Running": {edits{running, another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning)}, starts, "", ""},
+		"one of the same age and a later name":  {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning), func(obs *observation) { obs.others[0].CreationTimestamp = metav1.NewTime(now) }}, starts, "", ""},
+		"an older one waits, and it is Running": {edits{running, another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning)}, starts, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(c.edits...)
@@ -154,11 +154,11 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 
 // The backup may be deleted before the restore has finished.
 func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
-	if s := observed().Plan(nil).Status; s.Phase != v1alpha1.TransferRunning || s.Snapshot == nil || s.Snapshot.Path != "a/b" {
+	if s := observed().Plan(nil).Status; s.Phase != v1beta1.TransferRunning || s.Snapshot == nil || s.Snapshot.Path != "a/b" {
 		t.Errorf("the status is %+v", s)
 	}
 	obs := observed(running, func(obs *observation) { obs.restore.Status.Snapshot, obs.backup = obs.backup.Status.Snapshot, nil })
-	if obs.path() != "a/b" || obs.Store() != (v1alpha1.SnapshotStore{}) {
+	if obs.path() != "a/b" || obs.Store() != (v1beta1.SnapshotStore{}) {
 		t.Errorf("after its backup was deleted it reads %s of %+v", obs.path(), obs.Store())
 	}
 	if got := observed().Summary(); got != "Job restore-u will fill Memcached cache from directory a/b of PersistentVolumeClaim snapshots" {
@@ -169,7 +169,7 @@ func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
 func TestStatusCountsItemsAlsoOfAFailedRestore(t *testing.T) {
 	obs := observed()
 	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100}
-	s, summary, failure := obs.Record(obs.LastStatus(), &snapshotwire.Outcome{Reason: v1alpha1.ReasonSnapshotCorrupt, Restored: 25, Kept: 5, Expired: 4, Rejected: 1, Snapshot: snapshot})
+	s, summary, failure := obs.Record(obs.LastStatus(), &snapshotwire.Outcome{Reason: v1beta1.ReasonSnapshotCorrupt, Restored: 25, Kept: 5, Expired: 4, Rejected: 1, Snapshot: snapshot})
 	if s.Restored != 25 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Snapshot.Path != "a/b" || s.Snapshot.Items != 100 {
 		t.Errorf("the status is %+v", s)
 	}
@@ -192,13 +192,13 @@ func TestJobFillsShards(t *testing.T) {
 		"from a backup": {nil, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{}},
 		"as the spec says": {[]func(*observation){fromPath, func(obs *observation) {
 			s := &obs.restore.Spec
-			s.Shards, s.ExistingItems, s.MaxAgeSeconds, s.MaxTTLSeconds = []int32{0, 1}, v1alpha1.ExistingReplace, new(int32(21600)), new(int32(900))
-			s.RateLimit = &v1alpha1.RateLimit{ItemsPerSecond: new(int32(10))}
+			s.Shards, s.ExistingItems, s.MaxAgeSeconds, s.MaxTTLSeconds = []int32{0, 1}, v1beta1.ExistingReplace, new(int32(21600)), new(int32(900))
+			s.RateLimit = &v1beta1.RateLimit{ItemsPerSecond: new(int32(10))}
 		}}, "c/d", snapshotwire.Load{Replace: true, Shards: []int{0, 1}, MaxAge: 6 * time.Hour, MaxTTL: 15 * time.Minute}, 10, transfer.CacheSize{}},
 		"with the ring of clients": {[]func(*observation){func(obs *observation) {
-			obs.Memcached.Spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
+			obs.Memcached.Spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
 		}}, "a/b", snapshotwire.Load{Ring: "Ketama", RingServers: []string{"cache-0.team:1", "cache-1.team:1"}}, 20000, transfer.CacheSize{}},
-		"with the default names": {[]func(*observation){func(obs *observation) { obs.Memcached.Spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }},
+		"with the default names": {[]func(*observation){func(obs *observation) { obs.Memcached.Spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }},
 			"a/b", snapshotwire.Load{Ring: "Jump", RingServers: []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}}, 20000, transfer.CacheSize{}},
 		"from a larger cache": {[]func(*observation){func(obs *observation) { obs.backup.Status.Snapshot.Bytes = 64 << 30 }}, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{Shards: 1, Memory: 64 << 30}},
 	} {
@@ -223,10 +223,10 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 			object.SetLabels(map[string]string{"from": suffix})
 		}
 		objects := []client.Object{o.Memcached, o.backup}
-		for name, edit := range map[string]func(*v1alpha1.MemcachedRestore){
-			"other-" + suffix:    func(*v1alpha1.MemcachedRestore) {},
-			"complete-" + suffix: func(r *v1alpha1.MemcachedRestore) { r.Status.Phase = v1alpha1.TransferComplete },
-			"into-another-cache": func(r *v1alpha1.MemcachedRestore) { r.Spec.MemcachedRef.Name = "another" },
+		for name, edit := range map[string]func(*v1beta1.MemcachedRestore){
+			"other-" + suffix:    func(*v1beta1.MemcachedRestore) {},
+			"complete-" + suffix: func(r *v1beta1.MemcachedRestore) { r.Status.Phase = v1beta1.TransferComplete },
+			"into-another-cache": func(r *v1beta1.MemcachedRestore) { r.Spec.MemcachedRef.Name = "another" },
 		} {
 			r := o.restore.DeepCopy()
 			r.Name, r.UID = name, "another"
@@ -245,7 +245,7 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 		"it is Running, no Job": {[]func(*observation){running}, "server", []string{"other-server"}},
 		"it has a Job":          {[]func(*observation){running, func(obs *observation) { obs.restore.Status.JobUID = "j" }}, "cache", nil},
 		"it has finished": {[]func(*observation){running, func(obs *observation) {
-			obs.restore.Status.JobUID, obs.restore.Status.Phase = "j", v1alpha1.TransferComplete
+			obs.restore.Status.JobUID, obs.restore.Status.Phase = "j", v1beta1.TransferComplete
 		}}, "", nil},
 		"a snapshot, and no backup": {[]func(*observation){fromPath}, "", []string{"other-cache"}},
 	} {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
@@ -43,7 +43,7 @@ func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
 type statusWriter struct{ client client.StatusClient }
 
 // write writes a status that has changed, unless the schedule has changed since it was read.
-func (w statusWriter) write(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, status v1alpha1.MemcachedScheduledBackupStatus) error {
+func (w statusWriter) write(ctx context.Context, s *v1beta1.MemcachedScheduledBackup, status v1beta1.MemcachedScheduledBackupStatus) error {
 	if equality.Semantic.DeepEqual(s.Status, status) {
 		return nil
 	}

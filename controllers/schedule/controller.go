@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
@@ -39,15 +39,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("schedule").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.MemcachedBackup{}, enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelSchedule] })).
+		Watches(&v1beta1.MemcachedScheduledBackup{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1beta1.MemcachedBackup{}, enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1beta1.LabelSchedule] })).
 		Complete(r)
 }
 
 // Reconcile creates the backup that is due of one schedule, and deletes those that its
 // retention doesn't keep. The status is last: the name of a backup shows a run that the status does not contain yet.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	s := &v1alpha1.MemcachedScheduledBackup{}
+	s := &v1beta1.MemcachedScheduledBackup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // report writes the status, and then logs and records the events.
-func (r *Reconciler) report(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) error {
+func (r *Reconciler) report(ctx context.Context, s *v1beta1.MemcachedScheduledBackup, p plan) error {
 	was := scheduledCondition(s.Status)
 	if err := (statusWriter{r.Client}).write(ctx, s, p.status); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -38,14 +38,14 @@ type fixture struct {
 // cache is the Reconciler's client, whose reads may be out of date and whose writes may fail.
 type cache struct {
 	client.Client
-	schedule *v1alpha1.MemcachedScheduledBackup
-	backups  []v1alpha1.MemcachedBackup
+	schedule *v1beta1.MemcachedScheduledBackup
+	backups  []v1beta1.MemcachedBackup
 	fails    error
 }
 
 func (c *cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if c.schedule != nil {
-		c.schedule.DeepCopyInto(o.(*v1alpha1.MemcachedScheduledBackup))
+		c.schedule.DeepCopyInto(o.(*v1beta1.MemcachedScheduledBackup))
 		return nil
 	}
 	return c.Client.Get(ctx, key, o, options...)
@@ -53,7 +53,7 @@ func (c *cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 
 func (c *cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if c.backups != nil {
-		list.(*v1alpha1.MemcachedBackupList).Items = c.backups
+		list.(*v1beta1.MemcachedBackupList).Items = c.backups
 		return nil
 	}
 	return c.Client.List(ctx, list, options...)
@@ -66,7 +66,7 @@ func (c *cache) Create(ctx context.Context, o client.Object, options ...client.C
 	return c.Client.Create(ctx, o, options...)
 }
 
-func newFixture(t *testing.T, edits ...func(*v1alpha1.MemcachedScheduledBackup)) *fixture {
+func newFixture(t *testing.T, edits ...func(*v1beta1.MemcachedScheduledBackup)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: testclock.NewFakeClock(at(t, "2026-05-01T03:00:00Z")), recorder: events.NewFakeRecorder(100)}
 	created, uids := at(t, "2026-04-20T00:00:00Z"), 0
@@ -76,7 +76,7 @@ func newFixture(t *testing.T, edits ...func(*v1alpha1.MemcachedScheduledBackup))
 	})
 	s := scheduled(created, edits...)
 	s.Namespace = simtest.InMemory
-	s.Spec.BackupTemplate.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
+	s.Spec.BackupTemplate.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
 	f.must(f.server.Create(t.Context(), s))
 	created = f.clock.Now()
 	f.cache = &cache{Client: simtest.Indexed(f.server)}
@@ -95,12 +95,12 @@ func (f *fixture) reconcile() (ctrl.Result, error) {
 	return f.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: simtest.InMemory, Name: "nightly"}})
 }
 
-func (f *fixture) schedule() *v1alpha1.MemcachedScheduledBackup {
-	return simtest.Get[*v1alpha1.MemcachedScheduledBackup](f.server, "nightly")
+func (f *fixture) schedule() *v1beta1.MemcachedScheduledBackup {
+	return simtest.Get[*v1beta1.MemcachedScheduledBackup](f.server, "nightly")
 }
 
 func (f *fixture) condition() *metav1.Condition {
-	return meta.FindStatusCondition(f.schedule().Status.Conditions, v1alpha1.ConditionScheduled)
+	return meta.FindStatusCondition(f.schedule().Status.Conditions, v1beta1.ConditionScheduled)
 }
 
 func (f *fixture) wantBackups(want ...string) {
@@ -135,8 +135,8 @@ func TestStaleScheduleDoesNotRunTwice(t *testing.T) {
 	before := f.schedule()
 	_, err := f.reconcile()
 	f.must(err)
-	f.must(f.server.Delete(t.Context(), simtest.Get[*v1alpha1.MemcachedBackup](f.server, dueName)))
-	for _, old := range []*v1alpha1.MemcachedScheduledBackup{before, nil} {
+	f.must(f.server.Delete(t.Context(), simtest.Get[*v1beta1.MemcachedBackup](f.server, dueName)))
+	for _, old := range []*v1beta1.MemcachedScheduledBackup{before, nil} {
 		f.cache.schedule = old
 		result, err := f.reconcile()
 		f.must(err)
@@ -152,14 +152,14 @@ func TestRejectedBackupIsRetried(t *testing.T) {
 	f.cache.fails = apierrors.NewForbidden(schema.GroupResource{Resource: "memcachedbackups"}, dueName, errors.New("exceeded quota"))
 	result, err := f.reconcile()
 	f.must(err)
-	if c := f.condition(); result.RequeueAfter != apiserver.RejectionRecheck || c == nil || c.Reason != v1alpha1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") || f.schedule().Status.LastScheduleTime != nil {
+	if c := f.condition(); result.RequeueAfter != apiserver.RejectionRecheck || c == nil || c.Reason != v1beta1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") || f.schedule().Status.LastScheduleTime != nil {
 		t.Errorf("it is requeued after %s, and the condition is %+v", result.RequeueAfter, c)
 	}
 	f.cache.fails = nil
 	_, err = f.reconcile()
 	f.must(err)
 	f.wantBackups(dueName)
-	if c := f.condition(); c.Reason != v1alpha1.ReasonWaitingForSchedule {
+	if c := f.condition(); c.Reason != v1beta1.ReasonWaitingForSchedule {
 		t.Errorf("the condition is %+v", c)
 	}
 }
@@ -183,13 +183,13 @@ func TestFailedRequestsAreRetried(t *testing.T) {
 }
 
 func TestInvalidScheduleIsReported(t *testing.T) {
-	f := newFixture(t, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
+	f := newFixture(t, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
 	for range 2 {
 		if result, err := f.reconcile(); err != nil || result.RequeueAfter != 0 {
 			t.Errorf("%v: it is requeued after %s", err, result.RequeueAfter)
 		}
 	}
-	if c := f.condition(); c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || len(f.recorder.Events) != 1 {
+	if c := f.condition(); c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1beta1.ReasonScheduleInvalid || len(f.recorder.Events) != 1 {
 		t.Errorf("the condition is %+v, with %d events", c, len(f.recorder.Events))
 	}
 	f.wantBackups()
@@ -197,23 +197,23 @@ func TestInvalidScheduleIsReported(t *testing.T) {
 
 // A backup that takes the name of a deleted one has another UID, and those of users aren't the schedule's.
 func TestRetentionDeletesOnlyBackupsOfTheSchedule(t *testing.T) {
-	f := newFixture(t, func(s *v1alpha1.MemcachedScheduledBackup) {
-		s.Spec.Retention = &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))}
+	f := newFixture(t, func(s *v1beta1.MemcachedScheduledBackup) {
+		s.Spec.Retention = &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))}
 	})
-	create := func(name string, labels map[string]string) *v1alpha1.MemcachedBackup {
+	create := func(name string, labels map[string]string) *v1beta1.MemcachedBackup {
 		b := backupOf(f.schedule(), name)
 		b.Labels = labels
 		f.must(f.server.Create(t.Context(), b))
-		b.Status.Phase, b.Status.CompletionTime = v1alpha1.TransferComplete, &metav1.Time{Time: f.clock.Now()}
+		b.Status.Phase, b.Status.CompletionTime = v1beta1.TransferComplete, &metav1.Time{Time: f.clock.Now()}
 		f.must(f.server.Status().Update(t.Context(), b))
 		return b
 	}
-	own := map[string]string{v1alpha1.LabelSchedule: "nightly"}
+	own := map[string]string{v1beta1.LabelSchedule: "nightly"}
 	first := create("nightly-1", own)
 	create("nightly-2", own)
 	create("nightly-3", nil)
 	create("nightly-copy", own)
-	f.cache.backups = []v1alpha1.MemcachedBackup{*first, *create(dueName, own)}
+	f.cache.backups = []v1beta1.MemcachedBackup{*first, *create(dueName, own)}
 	f.must(f.server.Delete(t.Context(), first))
 	create("nightly-1", nil)
 	_, err := f.reconcile()
@@ -226,7 +226,7 @@ func TestRetentionDeletesOnlyBackupsOfTheSchedule(t *testing.T) {
 }
 
 func TestRunReplacesRunningBackup(t *testing.T) {
-	f := newFixture(t, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace })
+	f := newFixture(t, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = v1beta1.ConcurrencyReplace })
 	running := backupOf(f.schedule(), "nightly-1")
 	f.must(f.server.Create(t.Context(), running))
 	_, err := f.reconcile()
@@ -235,7 +235,7 @@ func TestRunReplacesRunningBackup(t *testing.T) {
 }
 
 func TestDeletedScheduleRunsNothing(t *testing.T) {
-	f := newFixture(t, func(s *v1alpha1.MemcachedScheduledBackup) { s.Finalizers = []string{"example.com/x"} })
+	f := newFixture(t, func(s *v1beta1.MemcachedScheduledBackup) { s.Finalizers = []string{"example.com/x"} })
 	f.must(f.server.Delete(t.Context(), f.schedule().DeepCopy()))
 	for _, exists := range []bool{true, false} {
 		if result, err := f.reconcile(); err != nil || result.RequeueAfter != 0 || (f.schedule() != nil) != exists {

@@ -6,30 +6,30 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // parse returns a schedule in its time zone. If the schedule is invalid, parse returns the
 // reason, and a message that says what to write instead.
-func parse(s v1alpha1.MemcachedScheduledBackupSpec, now time.Time) (runs *cron.SpecSchedule, reason, message string) {
+func parse(s v1beta1.MemcachedScheduledBackupSpec, now time.Time) (runs *cron.SpecSchedule, reason, message string) {
 	zone, err := time.LoadLocation(s.TimeZone)
 	if err != nil || s.TimeZone == "Local" {
-		return nil, v1alpha1.ReasonTimeZoneUnknown,
+		return nil, v1beta1.ReasonTimeZoneUnknown,
 			fmt.Sprintf("time zone %q does not exist. Use a name of the IANA database, such as Europe/Berlin, or UTC", s.TimeZone)
 	}
 	const advice = `Write five fields for minute, hour, day of month, month and day of week, such as "30 2 * * *", or @hourly, @daily, @weekly, @monthly`
 	parsed, err := cron.ParseStandard(s.Schedule)
 	if err != nil {
-		return nil, v1alpha1.ReasonScheduleInvalid, fmt.Sprintf("schedule %q is invalid: %v. %s", s.Schedule, err, advice)
+		return nil, v1beta1.ReasonScheduleInvalid, fmt.Sprintf("schedule %q is invalid: %v. %s", s.Schedule, err, advice)
 	}
 	runs, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, v1alpha1.ReasonScheduleInvalid,
+		return nil, v1beta1.ReasonScheduleInvalid,
 			fmt.Sprintf("schedule %q depends on when the operator starts. %s", s.Schedule, advice)
 	}
 	runs.Location = zone
 	if runs.Next(now).IsZero() {
-		return nil, v1alpha1.ReasonScheduleInvalid,
+		return nil, v1beta1.ReasonScheduleInvalid,
 			fmt.Sprintf("schedule %q has no run in the next five years. %s", s.Schedule, advice)
 	}
 	return runs, "", ""

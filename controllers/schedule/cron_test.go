@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func at(t *testing.T, text string) time.Time {
@@ -21,8 +21,8 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-func spec(schedule, zone string) v1alpha1.MemcachedScheduledBackupSpec {
-	return v1alpha1.MemcachedScheduledBackupSpec{Schedule: schedule, TimeZone: zone}
+func spec(schedule, zone string) v1beta1.MemcachedScheduledBackupSpec {
+	return v1beta1.MemcachedScheduledBackupSpec{Schedule: schedule, TimeZone: zone}
 }
 
 func TestRunsFollowTheirTimeZone(t *testing.T) {
@@ -94,14 +94,14 @@ func TestDailyScheduleRunsOncePerDay(t *testing.T) {
 
 func TestParseRejectsInvalidSchedules(t *testing.T) {
 	for name, test := range map[string]struct{ schedule, zone, reason, words string }{
-		"nonsense":              {"every night", "UTC", v1alpha1.ReasonScheduleInvalid, "five fields"},
-		"six fields":            {"0 30 2 * * *", "UTC", v1alpha1.ReasonScheduleInvalid, "expected exactly 5 fields"},
-		"a minute of 61":        {"61 * * * *", "UTC", v1alpha1.ReasonScheduleInvalid, "above maximum"},
-		"relative to the start": {"@every 1h", "UTC", v1alpha1.ReasonScheduleInvalid, "@hourly"},
-		"at a restart":          {"@reboot", "UTC", v1alpha1.ReasonScheduleInvalid, "five fields"},
-		"never":                 {"0 0 31 2 *", "UTC", v1alpha1.ReasonScheduleInvalid, "no run"},
-		"nowhere":               {"@daily", "Europe/Bielefeld", v1alpha1.ReasonTimeZoneUnknown, "Europe/Berlin"},
-		"the zone of the node":  {"@daily", "Local", v1alpha1.ReasonTimeZoneUnknown, "UTC"},
+		"nonsense":              {"every night", "UTC", v1beta1.ReasonScheduleInvalid, "five fields"},
+		"six fields":            {"0 30 2 * * *", "UTC", v1beta1.ReasonScheduleInvalid, "expected exactly 5 fields"},
+		"a minute of 61":        {"61 * * * *", "UTC", v1beta1.ReasonScheduleInvalid, "above maximum"},
+		"relative to the start": {"@every 1h", "UTC", v1beta1.ReasonScheduleInvalid, "@hourly"},
+		"at a restart":          {"@reboot", "UTC", v1beta1.ReasonScheduleInvalid, "five fields"},
+		"never":                 {"0 0 31 2 *", "UTC", v1beta1.ReasonScheduleInvalid, "no run"},
+		"nowhere":               {"@daily", "Europe/Bielefeld", v1beta1.ReasonTimeZoneUnknown, "Europe/Berlin"},
+		"the zone of the node":  {"@daily", "Local", v1beta1.ReasonTimeZoneUnknown, "UTC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, reason, message := parse(spec(test.schedule, test.zone), at(t, "2026-01-01T00:00:00Z")); reason != test.reason || !strings.Contains(message, test.words) {

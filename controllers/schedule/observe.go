@@ -8,15 +8,15 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // observation is what a reconcile reads of one schedule.
 type observation struct {
-	schedule *v1alpha1.MemcachedScheduledBackup
+	schedule *v1beta1.MemcachedScheduledBackup
 	// backups of the schedule, or of a deleted one of its name.
-	backups []v1alpha1.MemcachedBackup
+	backups []v1beta1.MemcachedBackup
 	// now is when they were read.
 	now time.Time
 }
@@ -27,11 +27,11 @@ type observer struct {
 	clock clock.PassiveClock
 }
 
-func (r observer) observe(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) (observation, error) {
+func (r observer) observe(ctx context.Context, s *v1beta1.MemcachedScheduledBackup) (observation, error) {
 	obs := observation{schedule: s, now: r.clock.Now()}
-	var all v1alpha1.MemcachedBackupList
+	var all v1beta1.MemcachedBackupList
 	if err := r.cache.List(ctx, &all, client.InNamespace(s.Namespace),
-		client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, client.MatchingFields{index.Schedule: s.Name}); err != nil {
+		client.MatchingLabels{v1beta1.LabelSchedule: s.Name}, client.MatchingFields{index.Schedule: s.Name}); err != nil {
 		return obs, fmt.Errorf("listing backups: %w", err)
 	}
 	for i := range all.Items {

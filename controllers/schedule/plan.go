@@ -10,7 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 )
@@ -19,7 +19,7 @@ import (
 type plan struct {
 	actions actions
 	// status to write after the actions, and the events to record after it.
-	status v1alpha1.MemcachedScheduledBackupStatus
+	status v1beta1.MemcachedScheduledBackupStatus
 	events []event.Event
 	// requeueAfter is when to reconcile again if nothing changes before; 0 is never.
 	requeueAfter time.Duration
@@ -28,11 +28,11 @@ type plan struct {
 // actions are the writes before that of the status, in this order.
 type actions struct {
 	// replace are running backups that the next one replaces, at most maxDeleting.
-	replace []v1alpha1.MemcachedBackup
+	replace []v1beta1.MemcachedBackup
 	// create is the backup of the run that is due, or nil. It waits until replace are the last ones.
-	create *v1alpha1.MemcachedBackup
+	create *v1beta1.MemcachedBackup
 	// prune are backups that the retention doesn't keep.
-	prune []v1alpha1.MemcachedBackup
+	prune []v1beta1.MemcachedBackup
 }
 
 // startRun reports whether the actions are about a run.
@@ -48,24 +48,24 @@ func makePlan(obs observation) plan {
 	}
 	p.actions.prune = firstToDelete(kept.prune, obs.backups)
 	for _, b := range p.actions.prune {
-		p.events = append(p.events, event.Normal(v1alpha1.EventBackupPruned, "deleted backup %s (%s), which spec.retention does not keep", b.Name, b.Status.Phase))
+		p.events = append(p.events, event.Normal(v1beta1.EventBackupPruned, "deleted backup %s (%s), which spec.retention does not keep", b.Name, b.Status.Phase))
 	}
 	return p
 }
 
 // planRuns plans the run that is due, and the next one. guard is the backup that stays in spite of the retention, or nil.
-func planRuns(obs observation, active []v1alpha1.MemcachedBackup, guard *v1alpha1.MemcachedBackup) plan {
+func planRuns(obs observation, active []v1beta1.MemcachedBackup, guard *v1beta1.MemcachedBackup) plan {
 	s, status := obs.schedule, makeStatus(obs, active)
 	runs, reason, message := parse(s.Spec, obs.now)
 	switch {
 	case reason != "":
 		p := plan{status: withCondition(status, obs, metav1.ConditionFalse, reason, message)}
 		if before := scheduledCondition(s.Status); before == nil || before.Message != message {
-			p.events = []event.Event{event.Warning(v1alpha1.EventScheduleInvalid, "%s", message)}
+			p.events = []event.Event{event.Warning(v1beta1.EventScheduleInvalid, "%s", message)}
 		}
 		return p
 	case s.Spec.Suspend:
-		return plan{status: withCondition(status, obs, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "no backups are created while spec.suspend is true")}
+		return plan{status: withCondition(status, obs, metav1.ConditionFalse, v1beta1.ReasonSuspended, "no backups are created while spec.suspend is true")}
 	}
 	p, next := planDueRun(obs, status, active, runs), runs.Next(obs.now)
 	message = "the next run is at " + next.In(runs.Location).Format(time.RFC3339)
@@ -73,13 +73,13 @@ func planRuns(obs observation, active []v1alpha1.MemcachedBackup, guard *v1alpha
 		message += fmt.Sprintf(". Backup %s, which spec.retention does not keep, stays because all later ones have less than half of its items. "+
 			"Delete it if that is as expected", guard.Name)
 	}
-	p.status = withCondition(p.status, obs, metav1.ConditionTrue, v1alpha1.ReasonWaitingForSchedule, message)
+	p.status = withCondition(p.status, obs, metav1.ConditionTrue, v1beta1.ReasonWaitingForSchedule, message)
 	p.status.NextScheduleTime, p.requeueAfter = &metav1.Time{Time: next}, next.Sub(obs.now)
 	return p
 }
 
 // planDueRun decides about the last run that is due. active are the backups that haven't finished.
-func planDueRun(obs observation, status v1alpha1.MemcachedScheduledBackupStatus, active []v1alpha1.MemcachedBackup, runs *cron.SpecSchedule) plan {
+func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, active []v1beta1.MemcachedBackup, runs *cron.SpecSchedule) plan {
 	s, since := obs.schedule, obs.schedule.CreationTimestamp.Time
 	if last := s.Status.LastScheduleTime; last != nil {
 		since = last.Time
@@ -99,18 +99,18 @@ func planDueRun(obs observation, status v1alpha1.MemcachedScheduledBackupStatus,
 	switch {
 	case was != nil && was.Status == metav1.ConditionFalse: // it was due while the schedule was suspended or invalid
 		return plan{status: status}
-	case slices.ContainsFunc(obs.backups, func(b v1alpha1.MemcachedBackup) bool { return b.Name == name }):
+	case slices.ContainsFunc(obs.backups, func(b v1beta1.MemcachedBackup) bool { return b.Name == name }):
 		status.LastBackupName = name // it was created, but the operator was killed before it wrote the status
 		return plan{status: status}
 	case late > startingDeadline(s):
-		return plan{status: status, events: []event.Event{event.Warning(v1alpha1.EventMissedSchedule,
+		return plan{status: status, events: []event.Event{event.Warning(v1beta1.EventMissedSchedule,
 			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))}}
 	}
-	var replace []v1alpha1.MemcachedBackup
+	var replace []v1beta1.MemcachedBackup
 	switch policy := s.Spec.ConcurrencyPolicy; {
-	case len(active) == 0 || policy == v1alpha1.ConcurrencyAllow:
-	case policy != v1alpha1.ConcurrencyReplace:
-		return plan{status: status, events: []event.Event{event.Normal(v1alpha1.EventBackupSkipped,
+	case len(active) == 0 || policy == v1beta1.ConcurrencyAllow:
+	case policy != v1beta1.ConcurrencyReplace:
+		return plan{status: status, events: []event.Event{event.Normal(v1beta1.EventBackupSkipped,
 			"skipped the run at %s because backup %s is still running", at, strings.Join(status.Active, ", "))}}
 	case len(active) > maxDeleting: // the deletions trigger the next reconcile
 		unfinished.Active = namesOf(active[maxDeleting:])
@@ -127,45 +127,45 @@ func planDueRun(obs observation, status v1alpha1.MemcachedScheduledBackupStatus,
 // retried up to the starting deadline.
 func planRetry(obs observation, rejection error) plan {
 	return plan{
-		status:       withCondition(obs.schedule.Status, obs, metav1.ConditionTrue, v1alpha1.ReasonRetrying, rejection.Error()),
+		status:       withCondition(obs.schedule.Status, obs, metav1.ConditionTrue, v1beta1.ReasonRetrying, rejection.Error()),
 		requeueAfter: apiserver.RejectionRecheck,
 	}
 }
 
 // activeOf returns the backups that haven't finished, by name.
-func activeOf(backups []v1alpha1.MemcachedBackup) (active []v1alpha1.MemcachedBackup) {
+func activeOf(backups []v1beta1.MemcachedBackup) (active []v1beta1.MemcachedBackup) {
 	for _, b := range backups {
 		if !b.Status.IsFinished() && b.DeletionTimestamp == nil {
 			active = append(active, b)
 		}
 	}
-	slices.SortFunc(active, func(a, b v1alpha1.MemcachedBackup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(active, func(a, b v1beta1.MemcachedBackup) int { return strings.Compare(a.Name, b.Name) })
 	return active
 }
 
-func startingDeadline(s *v1alpha1.MemcachedScheduledBackup) time.Duration {
-	return v1alpha1.Seconds(s.Spec.StartingDeadlineSeconds, v1alpha1.DefaultStartingDeadlineSeconds)
+func startingDeadline(s *v1beta1.MemcachedScheduledBackup) time.Duration {
+	return v1beta1.Seconds(s.Spec.StartingDeadlineSeconds, v1beta1.DefaultStartingDeadlineSeconds)
 }
 
 func backupName(schedule string, run time.Time) string {
 	return schedule + "-" + strconv.FormatInt(run.Unix()/60, 10)
 }
 
-func belongsTo(b *v1alpha1.MemcachedBackup, schedule string) bool {
+func belongsTo(b *v1beta1.MemcachedBackup, schedule string) bool {
 	digits, ok := strings.CutPrefix(b.Name, schedule+"-")
 	_, err := strconv.ParseUint(digits, 10, 63)
-	return ok && err == nil && b.Labels[v1alpha1.LabelSchedule] == schedule
+	return ok && err == nil && b.Labels[v1beta1.LabelSchedule] == schedule
 }
 
 // backupOf returns the backup of a run. The retention of a schedule applies to the
 // snapshots as well.
-func backupOf(s *v1alpha1.MemcachedScheduledBackup, name string) *v1alpha1.MemcachedBackup {
-	b := &v1alpha1.MemcachedBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSchedule: s.Name}},
+func backupOf(s *v1beta1.MemcachedScheduledBackup, name string) *v1beta1.MemcachedBackup {
+	b := &v1beta1.MemcachedBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{v1beta1.LabelSchedule: s.Name}},
 		Spec:       *s.Spec.BackupTemplate.Spec.DeepCopy(),
 	}
 	if b.Spec.DeletionPolicy == "" && s.Spec.Retention != nil {
-		b.Spec.DeletionPolicy = v1alpha1.SnapshotDelete
+		b.Spec.DeletionPolicy = v1beta1.SnapshotDelete
 	}
 	return b
 }

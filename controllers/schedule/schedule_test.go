@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // scheduled returns a daily schedule that was created a day before now.
-func scheduled(now time.Time, edits ...func(*v1alpha1.MemcachedScheduledBackup)) *v1alpha1.MemcachedScheduledBackup {
-	s := &v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Generation: 3, CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
+func scheduled(now time.Time, edits ...func(*v1beta1.MemcachedScheduledBackup)) *v1beta1.MemcachedScheduledBackup {
+	s := &v1beta1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Generation: 3, CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
 	s.Spec = spec("30 2 * * *", "UTC")
 	s.Spec.BackupTemplate.Spec.MemcachedRef.Name = "cache"
 	for _, edit := range edits {
@@ -26,11 +26,11 @@ func scheduled(now time.Time, edits ...func(*v1alpha1.MemcachedScheduledBackup))
 }
 
 // created returns a backup of the schedule, of that age and phase.
-func created(now time.Time, ago time.Duration, phase v1alpha1.TransferPhase) v1alpha1.MemcachedBackup {
+func created(now time.Time, ago time.Duration, phase v1beta1.TransferPhase) v1beta1.MemcachedBackup {
 	run := now.Add(-ago)
-	b := v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: backupName("nightly", run), CreationTimestamp: metav1.NewTime(run)}}
+	b := v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: backupName("nightly", run), CreationTimestamp: metav1.NewTime(run)}}
 	b.Status.Phase = phase
-	if phase == v1alpha1.TransferComplete || phase == v1alpha1.TransferFailed {
+	if phase == v1beta1.TransferComplete || phase == v1beta1.TransferFailed {
 		b.Status.CompletionTime = &metav1.Time{Time: run.Add(time.Minute)}
 	}
 	return b
@@ -39,27 +39,27 @@ func created(now time.Time, ago time.Duration, phase v1alpha1.TransferPhase) v1a
 func TestRunCreatesOneBackup(t *testing.T) {
 	run := at(t, "2026-05-01T02:30:00Z")
 	name := backupName("nightly", run)
-	active := created(run, time.Hour, v1alpha1.TransferRunning)
+	active := created(run, time.Hour, v1beta1.TransferRunning)
 	taken := created(run, 0, "")
-	retained := func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Retention = &v1alpha1.BackupRetention{} }
-	policy := func(p v1alpha1.ConcurrencyPolicy) func(*v1alpha1.MemcachedScheduledBackup) {
-		return func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = p }
+	retained := func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Retention = &v1beta1.BackupRetention{} }
+	policy := func(p v1beta1.ConcurrencyPolicy) func(*v1beta1.MemcachedScheduledBackup) {
+		return func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = p }
 	}
-	last := func(text string) func(*v1alpha1.MemcachedScheduledBackup) {
-		return func(s *v1alpha1.MemcachedScheduledBackup) {
+	last := func(text string) func(*v1beta1.MemcachedScheduledBackup) {
+		return func(s *v1beta1.MemcachedScheduledBackup) {
 			s.Status.LastScheduleTime = &metav1.Time{Time: at(t, text)}
 		}
 	}
-	was := func(reason string) func(*v1alpha1.MemcachedScheduledBackup) {
-		return func(s *v1alpha1.MemcachedScheduledBackup) {
-			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: reason}}
+	was := func(reason string) func(*v1beta1.MemcachedScheduledBackup) {
+		return func(s *v1beta1.MemcachedScheduledBackup) {
+			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: reason}}
 		}
 	}
-	type edits = []func(*v1alpha1.MemcachedScheduledBackup)
+	type edits = []func(*v1beta1.MemcachedScheduledBackup)
 	for description, test := range map[string]struct {
 		edits    edits
 		late     time.Duration
-		backups  []v1alpha1.MemcachedBackup
+		backups  []v1beta1.MemcachedBackup
 		create   bool
 		replaces int
 		event    string
@@ -68,18 +68,18 @@ func TestRunCreatesOneBackup(t *testing.T) {
 		"on time":                            {create: true, last: true},
 		"early":                              {late: -time.Second},
 		"late, within the starting deadline": {late: time.Hour, create: true, last: true},
-		"too late":                           {late: time.Hour + time.Second, event: v1alpha1.EventMissedSchedule, last: true},
+		"too late":                           {late: time.Hour + time.Second, event: v1beta1.EventMissedSchedule, last: true},
 		"it ran before":                      {edits: edits{last("2026-05-01T02:30:00Z")}, late: time.Minute, last: true},
-		"it ran, but the status lacks it":    {backups: []v1alpha1.MemcachedBackup{taken}, last: true},
-		"the same, and another is running":   {edits: edits{policy(v1alpha1.ConcurrencyReplace)}, backups: []v1alpha1.MemcachedBackup{taken, active}, last: true},
-		"another is still running":           {backups: []v1alpha1.MemcachedBackup{active}, event: v1alpha1.EventBackupSkipped, last: true},
-		"another may run in parallel":        {edits: edits{policy(v1alpha1.ConcurrencyAllow)}, backups: []v1alpha1.MemcachedBackup{active}, create: true, last: true},
-		"another is replaced":                {edits: edits{policy(v1alpha1.ConcurrencyReplace)}, backups: []v1alpha1.MemcachedBackup{active}, create: true, replaces: 1, last: true},
-		"suspended":                          {edits: edits{func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Suspend = true }}},
-		"due while suspended":                {edits: edits{was(v1alpha1.ReasonSuspended)}, late: time.Minute, last: true},
-		"due while invalid":                  {edits: edits{was(v1alpha1.ReasonScheduleInvalid)}, late: time.Minute, last: true},
+		"it ran, but the status lacks it":    {backups: []v1beta1.MemcachedBackup{taken}, last: true},
+		"the same, and another is running":   {edits: edits{policy(v1beta1.ConcurrencyReplace)}, backups: []v1beta1.MemcachedBackup{taken, active}, last: true},
+		"another is still running":           {backups: []v1beta1.MemcachedBackup{active}, event: v1beta1.EventBackupSkipped, last: true},
+		"another may run in parallel":        {edits: edits{policy(v1beta1.ConcurrencyAllow)}, backups: []v1beta1.MemcachedBackup{active}, create: true, last: true},
+		"another is replaced":                {edits: edits{policy(v1beta1.ConcurrencyReplace)}, backups: []v1beta1.MemcachedBackup{active}, create: true, replaces: 1, last: true},
+		"suspended":                          {edits: edits{func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Suspend = true }}},
+		"due while suspended":                {edits: edits{was(v1beta1.ReasonSuspended)}, late: time.Minute, last: true},
+		"due while invalid":                  {edits: edits{was(v1beta1.ReasonScheduleInvalid)}, late: time.Minute, last: true},
 		"the last of several missed ones":    {edits: edits{last("2026-04-20T02:30:00Z")}, late: time.Minute, create: true, last: true},
-		"created after the run": {edits: edits{func(s *v1alpha1.MemcachedScheduledBackup) {
+		"created after the run": {edits: edits{func(s *v1beta1.MemcachedScheduledBackup) {
 			s.CreationTimestamp = metav1.NewTime(run.Add(time.Second))
 		}},
 			late: time.Minute},
@@ -93,11 +93,11 @@ func TestRunCreatesOneBackup(t *testing.T) {
 				t.Fatalf("it creates %+v and replaces %d", p.actions.create, len(p.actions.replace))
 			}
 			if p.actions.create != nil {
-				want := v1alpha1.SnapshotDeletionPolicy("")
+				want := v1beta1.SnapshotDeletionPolicy("")
 				if s.Spec.Retention != nil {
-					want = v1alpha1.SnapshotDelete
+					want = v1beta1.SnapshotDelete
 				}
-				if p.actions.create.Name != name || p.actions.create.Labels[v1alpha1.LabelSchedule] != "nightly" || len(p.actions.create.OwnerReferences) != 0 || p.actions.create.Spec.DeletionPolicy != want ||
+				if p.actions.create.Name != name || p.actions.create.Labels[v1beta1.LabelSchedule] != "nightly" || len(p.actions.create.OwnerReferences) != 0 || p.actions.create.Spec.DeletionPolicy != want ||
 					p.actions.create.Spec.MemcachedRef.Name != "cache" {
 					t.Errorf("it creates %+v", p.actions.create)
 				}
@@ -129,10 +129,10 @@ func TestRunCreatesOneBackup(t *testing.T) {
 
 func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
-	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
+	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
 	p := makePlan(observation{s, nil, now})
-	c := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled)
-	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.actions.create != nil {
+	c := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionScheduled)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1beta1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.actions.create != nil {
 		t.Errorf("the plan is %+v", p)
 	}
 	s.Status = p.status
@@ -143,9 +143,9 @@ func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 
 func TestStatusSummarizesBackups(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
-	finished := created(now, 9*time.Hour, v1alpha1.TransferComplete)
-	p := makePlan(observation{scheduled(now), []v1alpha1.MemcachedBackup{created(now, 33*time.Hour, v1alpha1.TransferComplete), finished,
-		created(now, time.Hour, v1alpha1.TransferFailed), created(now, time.Minute, v1alpha1.TransferRunning)}, now})
+	finished := created(now, 9*time.Hour, v1beta1.TransferComplete)
+	p := makePlan(observation{scheduled(now), []v1beta1.MemcachedBackup{created(now, 33*time.Hour, v1beta1.TransferComplete), finished,
+		created(now, time.Hour, v1beta1.TransferFailed), created(now, time.Minute, v1beta1.TransferRunning)}, now})
 	if !p.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) || len(p.status.Active) != 1 || p.status.ObservedGeneration != 3 {
 		t.Errorf("the status is %+v", p.status)
 	}
@@ -159,27 +159,27 @@ func TestStatusSummarizesBackups(t *testing.T) {
 func TestRetentionKeepsLatestBackups(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	const day = 24 * time.Hour
-	all := map[string]v1alpha1.MemcachedBackup{
-		"complete 1d": created(now, day, v1alpha1.TransferComplete), "complete 2d": created(now, 2*day, v1alpha1.TransferComplete), "complete 9d": created(now, 9*day, v1alpha1.TransferComplete),
-		"failed 1h": created(now, time.Hour, v1alpha1.TransferFailed), "failed 3d": created(now, 3*day, v1alpha1.TransferFailed), "failed 4d": created(now, 4*day, v1alpha1.TransferFailed),
-		"failed 5d": created(now, 5*day, v1alpha1.TransferFailed), "running 20d": created(now, 20*day, v1alpha1.TransferRunning), "new": created(now, 0, ""),
+	all := map[string]v1beta1.MemcachedBackup{
+		"complete 1d": created(now, day, v1beta1.TransferComplete), "complete 2d": created(now, 2*day, v1beta1.TransferComplete), "complete 9d": created(now, 9*day, v1beta1.TransferComplete),
+		"failed 1h": created(now, time.Hour, v1beta1.TransferFailed), "failed 3d": created(now, 3*day, v1beta1.TransferFailed), "failed 4d": created(now, 4*day, v1beta1.TransferFailed),
+		"failed 5d": created(now, 5*day, v1beta1.TransferFailed), "running 20d": created(now, 20*day, v1beta1.TransferRunning), "new": created(now, 0, ""),
 	}
 	for name, test := range map[string]struct {
-		keep *v1alpha1.BackupRetention
+		keep *v1beta1.BackupRetention
 		want []string
 		next time.Duration
 	}{
 		"none given":                   {nil, nil, 0},
-		"failed ones, by default":      {&v1alpha1.BackupRetention{}, []string{"failed 5d"}, 0},
-		"no failed ones":               {&v1alpha1.BackupRetention{FailedBackupsHistoryLimit: ptr.To[int32](0)}, []string{"failed 5d", "failed 4d", "failed 3d", "failed 1h"}, 0},
-		"a count":                      {&v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](2), FailedBackupsHistoryLimit: ptr.To[int32](9)}, []string{"complete 9d"}, 0},
-		"an age":                       {&v1alpha1.BackupRetention{MaxAgeSeconds: ptr.To(int32((36 * time.Hour).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](9)}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d"}, 35 * time.Hour},
-		"an age that none has":         {&v1alpha1.BackupRetention{MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d", "failed 1h"}, 0},
-		"an age, and the next to come": {&v1alpha1.BackupRetention{MaxAgeSeconds: ptr.To(int32((10 * day).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](9)}, nil, day},
-		"a count and an age":           {&v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32((100 * day).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](1)}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d"}, 100*day - time.Hour},
+		"failed ones, by default":      {&v1beta1.BackupRetention{}, []string{"failed 5d"}, 0},
+		"no failed ones":               {&v1beta1.BackupRetention{FailedBackupsHistoryLimit: ptr.To[int32](0)}, []string{"failed 5d", "failed 4d", "failed 3d", "failed 1h"}, 0},
+		"a count":                      {&v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](2), FailedBackupsHistoryLimit: ptr.To[int32](9)}, []string{"complete 9d"}, 0},
+		"an age":                       {&v1beta1.BackupRetention{MaxAgeSeconds: ptr.To(int32((36 * time.Hour).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](9)}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d"}, 35 * time.Hour},
+		"an age that none has":         {&v1beta1.BackupRetention{MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d", "failed 1h"}, 0},
+		"an age, and the next to come": {&v1beta1.BackupRetention{MaxAgeSeconds: ptr.To(int32((10 * day).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](9)}, nil, day},
+		"a count and an age":           {&v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32((100 * day).Seconds())), FailedBackupsHistoryLimit: ptr.To[int32](1)}, []string{"complete 9d", "failed 5d", "failed 4d", "failed 3d", "complete 2d"}, 100*day - time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var backups []v1alpha1.MemcachedBackup
+			var backups []v1beta1.MemcachedBackup
 			names := map[string]string{}
 			for name, b := range all { // in any order
 				backups = append(backups, b)
@@ -202,10 +202,10 @@ func TestRetentionKeepsLatestBackups(t *testing.T) {
 
 func TestRetentionIgnoresTerminatingBackups(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
-	going := created(now, time.Hour, v1alpha1.TransferComplete)
+	going := created(now, time.Hour, v1beta1.TransferComplete)
 	going.DeletionTimestamp = &metav1.Time{Time: now}
-	left := created(now, 2*time.Hour, v1alpha1.TransferComplete)
-	p := expired([]v1alpha1.MemcachedBackup{going, left}, &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, now)
+	left := created(now, 2*time.Hour, v1beta1.TransferComplete)
+	p := expired([]v1beta1.MemcachedBackup{going, left}, &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, now)
 	if len(p.prune) != 0 {
 		t.Errorf("it deletes %s, the latest one that stays", p.prune[0].Name)
 	}
@@ -216,34 +216,34 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 	minute := ptr.To(int32(time.Minute.Seconds()))
 	one := ptr.To[int32](1)
 	for name, test := range map[string]struct {
-		keep  v1alpha1.BackupRetention
+		keep  v1beta1.BackupRetention
 		items []int64 // of Complete backups, one an hour, the newest first
 		guard int     // its place; -1 is none
 		prune int
 	}{
-		"equal ones":                         {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{100, 100, 100}, -1, 2},
-		"an empty one":                       {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 100, 90}, 1, 1},
-		"several empty ones":                 {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0, 0, 100, 90}, 3, 3},
-		"an empty one, by age":               {v1alpha1.BackupRetention{MaxAgeSeconds: minute}, []int64{0, 100, 90}, 1, 1},
-		"half of the items":                  {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{50, 100}, -1, 1},
-		"less than half":                     {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{49, 100}, 1, 0},
-		"one that refills":                   {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{60, 0, 100}, -1, 2},
-		"the retention keeps it":             {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](2)}, []int64{0, 100, 90}, -1, 1},
-		"no backup has any items":            {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0}, -1, 1},
-		"the latest is not the guard's peer": {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{10, 60, 100}, 1, 1},
+		"equal ones":                         {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{100, 100, 100}, -1, 2},
+		"an empty one":                       {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 100, 90}, 1, 1},
+		"several empty ones":                 {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0, 0, 100, 90}, 3, 3},
+		"an empty one, by age":               {v1beta1.BackupRetention{MaxAgeSeconds: minute}, []int64{0, 100, 90}, 1, 1},
+		"half of the items":                  {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{50, 100}, -1, 1},
+		"less than half":                     {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{49, 100}, 1, 0},
+		"one that refills":                   {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{60, 0, 100}, -1, 2},
+		"the retention keeps it":             {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](2)}, []int64{0, 100, 90}, -1, 1},
+		"no backup has any items":            {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0}, -1, 1},
+		"the latest is not the guard's peer": {v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{10, 60, 100}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var backups []v1alpha1.MemcachedBackup
+			var backups []v1beta1.MemcachedBackup
 			for i, items := range test.items {
-				b := created(now, time.Duration(i+1)*time.Hour, v1alpha1.TransferComplete)
-				b.Status.Snapshot = &v1alpha1.SnapshotStatus{Items: items}
+				b := created(now, time.Duration(i+1)*time.Hour, v1beta1.TransferComplete)
+				b.Status.Snapshot = &v1beta1.SnapshotStatus{Items: items}
 				backups = append(backups, b)
 			}
-			p := makePlan(observation{scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now})
+			p := makePlan(observation{scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now})
 			if len(p.actions.prune) != test.prune {
 				t.Errorf("it deletes %d backups, want %d", len(p.actions.prune), test.prune)
 			}
-			message := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled).Message
+			message := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionScheduled).Message
 			if test.guard < 0 {
 				if strings.Contains(message, "stays") {
 					t.Errorf("the condition says %q", message)
@@ -264,14 +264,14 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 
 func TestFewBackupsAreDeletedAtATime(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
-	var backups []v1alpha1.MemcachedBackup
+	var backups []v1beta1.MemcachedBackup
 	for i := range 30 {
-		b := created(now, time.Duration(i+1)*time.Hour, v1alpha1.TransferComplete)
-		b.Status.Snapshot = &v1alpha1.SnapshotStatus{Items: 1}
+		b := created(now, time.Duration(i+1)*time.Hour, v1beta1.TransferComplete)
+		b.Status.Snapshot = &v1beta1.SnapshotStatus{Items: 1}
 		backups = append(backups, b)
 	}
-	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
-		s.Spec.Retention = &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1)}
+	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) {
+		s.Spec.Retention = &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1)}
 	})
 	p := makePlan(observation{s, backups, now})
 	if len(p.actions.prune) != maxDeleting || p.actions.prune[0].Name != backups[29].Name {
@@ -294,11 +294,11 @@ func TestFewBackupsAreDeletedAtATime(t *testing.T) {
 // Users can label any number of backups as those of a schedule. A reconcile that deletes them all delays those of others.
 func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
 	run := at(t, "2026-05-01T02:30:00Z")
-	var active []v1alpha1.MemcachedBackup
+	var active []v1beta1.MemcachedBackup
 	for i := range 2*maxDeleting + 2 {
-		active = append(active, created(run, time.Duration(i+1)*time.Hour, v1alpha1.TransferRunning))
+		active = append(active, created(run, time.Duration(i+1)*time.Hour, v1beta1.TransferRunning))
 	}
-	s := scheduled(run, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace })
+	s := scheduled(run, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = v1beta1.ConcurrencyReplace })
 	deleted := map[string]bool{}
 	for _, want := range []int{maxDeleting, maxDeleting, 2} {
 		backups := slices.Clone(active)
@@ -331,7 +331,7 @@ func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
 // A clock that was ahead once must not stop a schedule until that time.
 func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
 	now := at(t, "2026-05-01T02:00:00Z")
-	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
+	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) {
 		s.Status.LastScheduleTime = &metav1.Time{Time: now.Add(9000 * time.Hour)}
 	})
 	p := makePlan(observation{s, nil, now})
@@ -345,18 +345,18 @@ func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
 }
 
 func TestBelongsToChecksLabelAndName(t *testing.T) {
-	labelled := func(name, schedule string) *v1alpha1.MemcachedBackup {
-		return &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelSchedule: schedule}}}
+	labelled := func(name, schedule string) *v1beta1.MemcachedBackup {
+		return &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1beta1.LabelSchedule: schedule}}}
 	}
 	for name, test := range map[string]struct {
-		backup *v1alpha1.MemcachedBackup
+		backup *v1beta1.MemcachedBackup
 		want   bool
 	}{
 		"its own":                       {labelled("nightly-29623110", "nightly"), true},
 		"a copy under another name":     {labelled("keep-this", "nightly"), false},
 		"a copy with a suffix":          {labelled("nightly-29623110-copy", "nightly"), false},
 		"another schedule's":            {labelled("nightly-29623110", "weekly"), false},
-		"a manual one of the same form": {&v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1"}}, false},
+		"a manual one of the same form": {&v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1"}}, false},
 	} {
 		if got := belongsTo(test.backup, "nightly"); got != test.want {
 			t.Errorf("%s: %t", name, got)

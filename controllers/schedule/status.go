@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // maxActive is how many running backups a status names: etcd stores at most 1.5 MiB.
 const maxActive = 1000
 
 // makeStatus returns the status that says which backups are active, and when the last one was complete.
-func makeStatus(obs observation, active []v1alpha1.MemcachedBackup) v1alpha1.MemcachedScheduledBackupStatus {
+func makeStatus(obs observation, active []v1beta1.MemcachedBackup) v1beta1.MemcachedScheduledBackupStatus {
 	s := obs.schedule.Status
 	s.ObservedGeneration, s.NextScheduleTime, s.Active = obs.schedule.Generation, nil, namesOf(active)
 	for _, b := range obs.backups {
 		at := b.Status.CompletionTime
-		if b.Status.Phase == v1alpha1.TransferComplete && at != nil && (s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(at)) {
+		if b.Status.Phase == v1beta1.TransferComplete && at != nil && (s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(at)) {
 			s.LastSuccessfulTime = at
 		}
 	}
@@ -27,21 +27,21 @@ func makeStatus(obs observation, active []v1alpha1.MemcachedBackup) v1alpha1.Mem
 }
 
 // withCondition returns a status with the condition Scheduled.
-func withCondition(s v1alpha1.MemcachedScheduledBackupStatus, obs observation, status metav1.ConditionStatus, reason, message string) v1alpha1.MemcachedScheduledBackupStatus {
+func withCondition(s v1beta1.MemcachedScheduledBackupStatus, obs observation, status metav1.ConditionStatus, reason, message string) v1beta1.MemcachedScheduledBackupStatus {
 	s.Conditions = slices.Clone(s.Conditions)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message,
+		Type: v1beta1.ConditionScheduled, Status: status, Reason: reason, Message: message,
 		ObservedGeneration: obs.schedule.Generation, LastTransitionTime: metav1.NewTime(obs.now.Truncate(time.Second)),
 	})
 	return s
 }
 
-func scheduledCondition(s v1alpha1.MemcachedScheduledBackupStatus) *metav1.Condition {
-	return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionScheduled)
+func scheduledCondition(s v1beta1.MemcachedScheduledBackupStatus) *metav1.Condition {
+	return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionScheduled)
 }
 
 // namesOf returns the names of backups, at most maxActive.
-func namesOf(backups []v1alpha1.MemcachedBackup) (names []string) {
+func namesOf(backups []v1beta1.MemcachedBackup) (names []string) {
 	for i := range min(len(backups), maxActive) {
 		names = append(names, backups[i].Name)
 	}

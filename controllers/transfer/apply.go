@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
@@ -29,9 +29,9 @@ func (w writer) changeFinalizer(ctx context.Context, o client.Object, change Fin
 	before := o.DeepCopyObject().(client.Object)
 	switch change {
 	case AddFinalizer:
-		controllerutil.AddFinalizer(o, v1alpha1.FinalizerSnapshot)
+		controllerutil.AddFinalizer(o, v1beta1.FinalizerSnapshot)
 	case RemoveFinalizer:
-		controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerSnapshot)
+		controllerutil.RemoveFinalizer(o, v1beta1.FinalizerSnapshot)
 	default:
 		return false, nil
 	}
@@ -52,7 +52,7 @@ func (w writer) apply(ctx context.Context, obs Observation, a Actions) error {
 		return apiserver.Delete(ctx, w.client, job, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	case ExpireJob:
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"ttlSecondsAfterFinished":%d}}`, job.UID, finishedJobTTL)
-		err := w.client.Patch(ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.ManagedByValue))
+		err := w.client.Patch(ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1beta1.ManagedByValue))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("letting Job %s expire: %w", job.Name, err)
 		}

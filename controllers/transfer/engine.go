@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -60,7 +60,7 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 		Watches(object, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
-		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
+		Watches(&v1beta1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
 }
 
 // isAnnounced reports whether a transfer has changed so that there is something to do: what was written to its phase or its

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -49,7 +49,7 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}).Build()
+		WithStatusSubresource(&v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}).Build()
 	b := &fixture{t: t, live: live, fail: func(string) error { return nil }, recorder: events.NewFakeRecorder(100)}
 	b.Engine = Engine{Client: simtest.Indexed(interceptor.NewClient(live, b.recording())), APIReader: live, Progress: progress{}, Recorder: b.recorder,
 		Options: Options{OperatorNamespace: "system"}, Clock: testclock.NewFakePassiveClock(now)}
@@ -109,14 +109,14 @@ func (p progress) Progress(_ context.Context, podIP string) (snapshotwire.Progre
 }
 
 // run reconciles the backup once, and returns its status and what was written.
-func (b *fixture) run() (ctrl.Result, v1alpha1.TransferStatus, []string, error) {
+func (b *fixture) run() (ctrl.Result, v1beta1.TransferStatus, []string, error) {
 	b.t.Helper()
 	b.writes = nil
 	key := client.ObjectKeyFromObject(owner)
-	result, err := Reconcile(b.t.Context(), &b.Engine, ctrl.Request{NamespacedName: key}, &v1alpha1.MemcachedBackup{}, func(_ context.Context, _ Observer, obs Observation) (stub, error) {
+	result, err := Reconcile(b.t.Context(), &b.Engine, ctrl.Request{NamespacedName: key}, &v1beta1.MemcachedBackup{}, func(_ context.Context, _ Observer, obs Observation) (stub, error) {
 		return stub{Observation: obs}, nil
 	})
-	var is v1alpha1.MemcachedBackup
+	var is v1beta1.MemcachedBackup
 	if err := b.live.Get(b.t.Context(), key, &is); client.IgnoreNotFound(err) != nil {
 		b.t.Fatal(err)
 	}
@@ -131,21 +131,21 @@ func (b *fixture) wantWrites(got []string, want ...string) {
 }
 
 // cache is a Memcached that owner's spec names.
-func cache() *v1alpha1.Memcached {
-	return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}}
+func cache() *v1beta1.Memcached {
+	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}}
 }
 
 // begun returns owner as a backup of cache in this status.
-func begun(s v1alpha1.TransferStatus) *v1alpha1.MemcachedBackup {
+func begun(s v1beta1.TransferStatus) *v1beta1.MemcachedBackup {
 	b := owner.DeepCopy()
 	b.Spec.MemcachedRef.Name, b.Status.TransferStatus = "cache", s
 	return b
 }
 
-var runs = v1alpha1.TransferStatus{Phase: v1alpha1.TransferRunning, Reason: v1alpha1.ReasonStarting, JobName: JobName(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now}}
+var runs = v1beta1.TransferStatus{Phase: v1beta1.TransferRunning, Reason: v1beta1.ReasonStarting, JobName: JobName(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now}}
 
 func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
-	b := newFixture(t, cache(), begun(v1alpha1.TransferStatus{}))
+	b := newFixture(t, cache(), begun(v1beta1.TransferStatus{}))
 	killed := errors.New("the operator was killed")
 	b.fail = func(write string) error {
 		if write == "create Job" {
@@ -155,7 +155,7 @@ func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 	}
 	_, status, writes, err := b.run()
 	b.wantWrites(writes, "patch status MemcachedBackup")
-	if err != nil || status.Phase != v1alpha1.TransferRunning || status.JobName == "" || !status.StartTime.Time.Equal(now) {
+	if err != nil || status.Phase != v1beta1.TransferRunning || status.JobName == "" || !status.StartTime.Time.Equal(now) {
 		t.Errorf("%v: the status is %+v", err, status)
 	}
 	for _, want := range []string{"Normal BackupStarted", "Normal BackupStarted backup nightly: "} { // on the backup and the Memcached
@@ -187,7 +187,7 @@ func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 
 func TestDisabledNetworkPolicyMeansNoneForJobs(t *testing.T) {
 	m := cache()
-	m.Spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled
+	m.Spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 	b := newFixture(t, m, begun(runs))
 	_, _, writes, _ := b.run()
 	b.wantWrites(writes, "create Job")
@@ -203,7 +203,7 @@ func TestJobRunsWithoutTheNetworkPolicyThatIsRejected(t *testing.T) {
 	}
 	_, status, writes, err := b.run()
 	b.wantWrites(writes, "create Job")
-	if err != nil || status.Reason != v1alpha1.ReasonStarting {
+	if err != nil || status.Reason != v1beta1.ReasonStarting {
 		t.Errorf("%v: the status is %+v", err, status)
 	}
 }
@@ -238,9 +238,9 @@ func TestRejectedJobIsReportedAndRetried(t *testing.T) {
 		reason  string
 		requeue time.Duration
 	}{
-		"by a quota":                 {apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota")), v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
-		"as invalid":                 {apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "j", nil), v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
-		"by a terminating namespace": {terminating(), v1alpha1.ReasonStarting, 0},
+		"by a quota":                 {apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota")), v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
+		"as invalid":                 {apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "j", nil), v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
+		"by a terminating namespace": {terminating(), v1beta1.ReasonStarting, 0},
 	}
 	for name, c := range rejections {
 		t.Run(name, func(t *testing.T) {
@@ -252,10 +252,10 @@ func TestRejectedJobIsReportedAndRetried(t *testing.T) {
 				return nil
 			}
 			result, status, _, err := b.run()
-			if err != nil || result.RequeueAfter != c.requeue || status.Phase != v1alpha1.TransferRunning || status.Reason != c.reason {
+			if err != nil || result.RequeueAfter != c.requeue || status.Phase != v1beta1.TransferRunning || status.Reason != c.reason {
 				t.Errorf("%v: it is %s (%s): %s, and requeued after %s", err, status.Phase, status.Reason, status.Message, result.RequeueAfter)
 			}
-			if c.reason == v1alpha1.ReasonJobCannotStart && !strings.Contains(status.Message, c.err.Error()) {
+			if c.reason == v1beta1.ReasonJobCannotStart && !strings.Contains(status.Message, c.err.Error()) {
 				t.Errorf("the message is %q", status.Message)
 			}
 		})
@@ -276,22 +276,22 @@ type changes struct {
 }
 
 func (c changes) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if b, ok := o.(*v1alpha1.MemcachedBackup); ok {
-		c.old.(*v1alpha1.MemcachedBackup).DeepCopyInto(b)
+	if b, ok := o.(*v1beta1.MemcachedBackup); ok {
+		c.old.(*v1beta1.MemcachedBackup).DeepCopyInto(b)
 		return nil
 	}
 	return c.Client.Get(ctx, key, o, options...)
 }
 
 func TestStaleBackupIsNeitherWrittenNorStarted(t *testing.T) {
-	for name, status := range map[string]v1alpha1.TransferStatus{"before it began": {}, "before its Job was seen": runs} {
-		for change, edit := range map[string]func(*fixture, *v1alpha1.MemcachedBackup){
-			"changed": func(b *fixture, is *v1alpha1.MemcachedBackup) {
+	for name, status := range map[string]v1beta1.TransferStatus{"before it began": {}, "before its Job was seen": runs} {
+		for change, edit := range map[string]func(*fixture, *v1beta1.MemcachedBackup){
+			"changed": func(b *fixture, is *v1beta1.MemcachedBackup) {
 				is.Labels = map[string]string{"team": "search"}
 				b.must(b.live.Update(b.t.Context(), is))
 			},
-			"deleted": func(b *fixture, is *v1alpha1.MemcachedBackup) { b.must(b.live.Delete(b.t.Context(), is)) },
-			"recreated": func(b *fixture, is *v1alpha1.MemcachedBackup) {
+			"deleted": func(b *fixture, is *v1beta1.MemcachedBackup) { b.must(b.live.Delete(b.t.Context(), is)) },
+			"recreated": func(b *fixture, is *v1beta1.MemcachedBackup) {
 				b.must(b.live.Delete(b.t.Context(), is))
 				is.UID, is.ResourceVersion = "another", ""
 				b.must(b.live.Create(b.t.Context(), is))
@@ -299,7 +299,7 @@ func TestStaleBackupIsNeitherWrittenNorStarted(t *testing.T) {
 		} {
 			t.Run(name+", "+change, func(t *testing.T) {
 				b := newFixture(t, cache(), begun(status))
-				var old v1alpha1.MemcachedBackup
+				var old v1beta1.MemcachedBackup
 				b.must(b.live.Get(t.Context(), client.ObjectKeyFromObject(owner), &old))
 				edit(b, old.DeepCopy())
 				b.Client = changes{b.Client, &old}
@@ -327,7 +327,7 @@ func TestFailedRequestIsRetriedWithItsOperation(t *testing.T) {
 		"patch status MemcachedBackup": "writing MemcachedBackup nightly",
 		"create Job":                   "creating Job",
 	} {
-		status := v1alpha1.TransferStatus{}
+		status := v1beta1.TransferStatus{}
 		if write == "create Job" {
 			status = runs
 		}
@@ -398,7 +398,7 @@ func TestActionsOnJobs(t *testing.T) {
 
 func TestWriteOfFinalizersLeavesStatus(t *testing.T) {
 	b := newFixture(t, begun(runs))
-	var was v1alpha1.MemcachedBackup
+	var was v1beta1.MemcachedBackup
 	b.must(b.live.Get(t.Context(), client.ObjectKeyFromObject(owner), &was))
 	for _, change := range []FinalizerChange{AddFinalizer, RemoveFinalizer, KeepFinalizer} {
 		is := was.DeepCopy()
@@ -423,17 +423,17 @@ func TestDeletedTransferIsNotReconciled(t *testing.T) {
 
 // Only what has no Job yet can be waiting for another object.
 func TestChangesTriggerWaitingTransfers(t *testing.T) {
-	named := func(name string, s v1alpha1.TransferStatus, memcached string) *v1alpha1.MemcachedBackup {
+	named := func(name string, s v1beta1.TransferStatus, memcached string) *v1beta1.MemcachedBackup {
 		b := begun(s)
 		b.Name, b.Spec.MemcachedRef.Name = name, memcached
 		return b
 	}
-	b := newFixture(t, named("waits", v1alpha1.TransferStatus{Phase: v1alpha1.TransferPending}, "cache"), named("starts", runs, "cache"),
-		named("runs", v1alpha1.TransferStatus{Phase: v1alpha1.TransferRunning, JobUID: "u"}, "cache"),
-		named("failed", v1alpha1.TransferStatus{Phase: v1alpha1.TransferFailed}, "cache"), named("other", v1alpha1.TransferStatus{}, "other"))
+	b := newFixture(t, named("waits", v1beta1.TransferStatus{Phase: v1beta1.TransferPending}, "cache"), named("starts", runs, "cache"),
+		named("runs", v1beta1.TransferStatus{Phase: v1beta1.TransferRunning, JobUID: "u"}, "cache"),
+		named("failed", v1beta1.TransferStatus{Phase: v1beta1.TransferFailed}, "cache"), named("other", v1beta1.TransferStatus{}, "other"))
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	b.EnqueueWaiting(&v1alpha1.MemcachedBackupList{}, index.Memcached, client.Object.GetName).
+	b.EnqueueWaiting(&v1beta1.MemcachedBackupList{}, index.Memcached, client.Object.GetName).
 		Update(t.Context(), event.UpdateEvent{ObjectOld: cache(), ObjectNew: cache()}, queue)
 	got := map[string]bool{}
 	for queue.Len() > 0 {
@@ -449,14 +449,14 @@ func TestChangesTriggerWaitingTransfers(t *testing.T) {
 // Progress is written every few seconds, and needs no reconcile.
 func TestAnnouncementsTriggerTheNextStep(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit func(*v1alpha1.MemcachedBackup)
+		edit func(*v1beta1.MemcachedBackup)
 		want bool
 	}{
-		"its spec":       {func(b *v1alpha1.MemcachedBackup) { b.Generation++ }, true},
-		"its finalizers": {func(b *v1alpha1.MemcachedBackup) { b.Finalizers = []string{v1alpha1.FinalizerSnapshot} }, true},
-		"its phase":      {func(b *v1alpha1.MemcachedBackup) { b.Status.Phase = v1alpha1.TransferComplete }, true},
-		"its progress":   {func(b *v1alpha1.MemcachedBackup) { b.Status.Progress = &v1alpha1.TransferProgress{Items: 1} }, false},
-		"its message":    {func(b *v1alpha1.MemcachedBackup) { b.Status.Message = "copying" }, false},
+		"its spec":       {func(b *v1beta1.MemcachedBackup) { b.Generation++ }, true},
+		"its finalizers": {func(b *v1beta1.MemcachedBackup) { b.Finalizers = []string{v1beta1.FinalizerSnapshot} }, true},
+		"its phase":      {func(b *v1beta1.MemcachedBackup) { b.Status.Phase = v1beta1.TransferComplete }, true},
+		"its progress":   {func(b *v1beta1.MemcachedBackup) { b.Status.Progress = &v1beta1.TransferProgress{Items: 1} }, false},
+		"its message":    {func(b *v1beta1.MemcachedBackup) { b.Status.Message = "copying" }, false},
 	} {
 		is := begun(runs)
 		c.edit(is)
@@ -478,7 +478,7 @@ func ownedJob(edit func(*batchv1.Job)) *batchv1.Job {
 func podOf(job *batchv1.Job, name string, age time.Duration, phase corev1.PodPhase, state corev1.ContainerState) *corev1.Pod {
 	p := pod(age, phase, state, func(p *corev1.Pod) {
 		p.Namespace, p.Name, p.Status.PodIP = "team", name, "10.0.0.1"
-		p.Labels = map[string]string{batchv1.JobNameLabel: job.Name, v1alpha1.LabelInstance: job.Name}
+		p.Labels = map[string]string{batchv1.JobNameLabel: job.Name, v1beta1.LabelInstance: job.Name}
 		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	})
 	return &p
@@ -581,16 +581,16 @@ func TestObservationOfJob(t *testing.T) {
 // A new Memcached may not be in the cache yet.
 func TestObservationFindsMemcached(t *testing.T) {
 	for name, c := range map[string]struct {
-		phase  v1alpha1.TransferPhase
+		phase  v1beta1.TransferPhase
 		exists bool
 		cached bool
 		want   bool
 	}{
 		"in the cache":                      {"", true, true, true},
-		"not in the cache yet":              {v1alpha1.TransferPending, true, false, true},
-		"nowhere":                           {v1alpha1.TransferRunning, false, true, false},
-		"the transfer has finished":         {v1alpha1.TransferComplete, true, true, true},
-		"it has finished, not in the cache": {v1alpha1.TransferFailed, true, false, false},
+		"not in the cache yet":              {v1beta1.TransferPending, true, false, true},
+		"nowhere":                           {v1beta1.TransferRunning, false, true, false},
+		"the transfer has finished":         {v1beta1.TransferComplete, true, true, true},
+		"it has finished, not in the cache": {v1beta1.TransferFailed, true, false, false},
 	} {
 		var objects []client.Object
 		if c.exists {
@@ -600,7 +600,7 @@ func TestObservationFindsMemcached(t *testing.T) {
 		if !c.cached {
 			b.Client = lacks{b.Client, []any{cache()}}
 		}
-		obs, err := b.observer().observe(t.Context(), begun(v1alpha1.TransferStatus{Phase: c.phase}), Options{})
+		obs, err := b.observer().observe(t.Context(), begun(v1beta1.TransferStatus{Phase: c.phase}), Options{})
 		if err != nil || (obs.Memcached != nil) != c.want || !obs.Now.Equal(now) {
 			t.Errorf("%s: %v, the Memcached is %v", name, err, obs.Memcached)
 		}

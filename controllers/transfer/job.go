@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -59,7 +59,7 @@ type JobSpec struct {
 	// Owner is the MemcachedBackup or MemcachedRestore that the Job is deleted with.
 	Owner client.Object
 	// Store that is written or read, and the rest of the program's task.
-	Store  v1alpha1.SnapshotStore
+	Store  v1beta1.SnapshotStore
 	Action snapshotwire.Action
 	Task   snapshotwire.Task
 	// DeadlineSeconds is how long the Job may take; nil is the default.
@@ -67,9 +67,9 @@ type JobSpec struct {
 	// PullSecrets of the Memcached, which all images may require.
 	PullSecrets []corev1.LocalObjectReference
 	// Memcached whose shards the Job connects to; nil if it connects to none.
-	Memcached *v1alpha1.Memcached
+	Memcached *v1beta1.Memcached
 	// Resources that the user set, and what the defaults depend on.
-	Resources v1alpha1.JobResources
+	Resources v1beta1.JobResources
 	Cache     CacheSize
 }
 
@@ -77,9 +77,9 @@ type JobSpec struct {
 // Memcached's own objects, whose Services would send clients to its pod.
 func Labels(prefix Prefix, uid types.UID) map[string]string {
 	return map[string]string{
-		v1alpha1.LabelName:      annotations.SnapshotName,
-		v1alpha1.LabelInstance:  JobName(prefix, uid),
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+		v1beta1.LabelName:      annotations.SnapshotName,
+		v1beta1.LabelInstance:  JobName(prefix, uid),
+		v1beta1.LabelManagedBy: v1beta1.ManagedByValue,
 	}
 }
 
@@ -117,7 +117,7 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 		Parallelism:           ptr.To[int32](1),
 		Completions:           ptr.To[int32](1),
 		BackoffLimit:          ptr.To[int32](retries),
-		ActiveDeadlineSeconds: ptr.To(int64(ptr.Deref(r.DeadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds))),
+		ActiveDeadlineSeconds: ptr.To(int64(ptr.Deref(r.DeadlineSeconds, v1beta1.DefaultTransferDeadlineSeconds))),
 		PodReplacementPolicy:  ptr.To(batchv1.Failed), // never two at the same snapshot
 		PodFailurePolicy:      failurePolicy(),
 		Template:              corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec(r, resources, string(task))},
@@ -135,7 +135,7 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 // permission of the operator.
 func OwnerReference(owner client.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: transferOf(owner).kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
+		APIVersion: v1beta1.GroupVersion.String(), Kind: transferOf(owner).kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
 	}
 }
 
@@ -219,7 +219,7 @@ func (o Options) podSecurity(r JobSpec) *corev1.PodSecurityContext {
 }
 
 // Limits returns the limits of each shard, in items and in bytes a second; 0 is no limit.
-func Limits(l *v1alpha1.RateLimit) (items int, bytes int64) {
-	l = cmp.Or(l, &v1alpha1.RateLimit{})
-	return int(ptr.Deref(l.ItemsPerSecond, v1alpha1.DefaultItemsPerSecond)), int64(ptr.Deref(l.MebibytesPerSecond, v1alpha1.DefaultMebibytesPerSecond)) << 20
+func Limits(l *v1beta1.RateLimit) (items int, bytes int64) {
+	l = cmp.Or(l, &v1beta1.RateLimit{})
+	return int(ptr.Deref(l.ItemsPerSecond, v1beta1.DefaultItemsPerSecond)), int64(ptr.Deref(l.MebibytesPerSecond, v1beta1.DefaultMebibytesPerSecond)) << 20
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -25,13 +25,13 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var (
 	ownerMeta    = metav1.ObjectMeta{Namespace: "team", Name: "nightly", UID: "11111111-2222-3333-4444-555555555555"}
-	owner        = &v1alpha1.MemcachedBackup{ObjectMeta: ownerMeta}
-	restoreOwner = &v1alpha1.MemcachedRestore{ObjectMeta: ownerMeta}
+	owner        = &v1beta1.MemcachedBackup{ObjectMeta: ownerMeta}
+	restoreOwner = &v1beta1.MemcachedRestore{ObjectMeta: ownerMeta}
 )
 
 var (
-	claim = v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache/a"}}
-	s3    = v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "snapshots", Prefix: "cache", Endpoint: "https://minio.storage.svc:9000",
+	claim = v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache/a"}}
+	s3    = v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "snapshots", Prefix: "cache", Endpoint: "https://minio.storage.svc:9000",
 		Region: "us-east-1", CredentialsSecretName: "minio", CASecretName: "minio-ca"}}
 )
 
@@ -50,25 +50,25 @@ var jobs = map[string]struct {
 	"load-from-claim-on-openshift": {Options{OmitRunAsUser: true}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
 		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},
 	"save-to-new-claim": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Action: snapshotwire.ActionSave,
-		Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}},
+		Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}},
 		Cache: CacheSize{Shards: 100, Memory: 16 << 30}, Task: snapshotwire.Task{Path: "p"}}},
 	"load-with-service-account": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Action: snapshotwire.ActionLoad,
-		Store:     v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
-		Resources: v1alpha1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
+		Store:     v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
+		Resources: v1beta1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
 	"save-with-tls": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Memcached: withTLS(v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
+		Memcached: withTLS(v1beta1.TLS{Mode: v1beta1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"load-with-client-certificate": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
-		Memcached: withTLS(v1alpha1.TLS{SecretName: "certificate", ClientCertificates: v1alpha1.ClientCertificatesRequired}),
+		Memcached: withTLS(v1beta1.TLS{SecretName: "certificate", ClientCertificates: v1beta1.ClientCertificatesRequired}),
 		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc:11211", "restore-1.team.svc:11211"}, Load: &snapshotwire.Load{}}}},
 	"save-with-login": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{}}},
+		Memcached: &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{Auth: &v1beta1.Auth{}}},
 		Task:      snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
-	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
+	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
 }
 
-func withTLS(tls v1alpha1.TLS) *v1alpha1.Memcached {
-	return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1alpha1.MemcachedSpec{TLS: &tls}}
+func withTLS(tls v1beta1.TLS) *v1beta1.Memcached {
+	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{TLS: &tls}}
 }
 
 // TestJobsMatchGoldenFiles compares the Jobs with testdata/NAME.golden.yaml, which are
@@ -102,7 +102,7 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 }
 
 func TestJobDoesNotChangeVolumeThatItReads(t *testing.T) {
-	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}}
+	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}}
 	job := Options{}.Job(JobSpec{Prefix: Restore, Owner: restoreOwner, Store: store, Action: snapshotwire.ActionLoad})
 	pod := job.Spec.Template.Spec
 	if pod.SecurityContext.FSGroup != nil || !pod.Volumes[0].PersistentVolumeClaim.ReadOnly || !pod.Containers[0].VolumeMounts[0].ReadOnly {
@@ -130,9 +130,9 @@ func TestJobResourcesGrowWithCacheAndCanBeSet(t *testing.T) {
 		"two large shards":        {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}}, list("", "129Mi", "16Gi"), list("100m", "64Mi", "512Mi"), "96MiB"},
 		"many large shards":       {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{100, 16 << 30}}, list("", "228Mi", "64Gi"), list("100m", "64Mi", "2Gi"), "171MiB"},
 		"a restore spools no key": {JobSpec{Action: snapshotwire.ActionLoad, Cache: CacheSize{2, 8 << 30}}, list("", "129Mi", ""), list("100m", "64Mi", ""), "96MiB"},
-		"limits are set": {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}, Resources: v1alpha1.JobResources{Limits: list("50m", "32Mi", "10Mi")}},
+		"limits are set": {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}, Resources: v1beta1.JobResources{Limits: list("50m", "32Mi", "10Mi")}},
 			list("50m", "32Mi", "10Mi"), list("50m", "32Mi", "10Mi"), "24MiB"},
-		"requests are set": {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1alpha1.JobResources{Requests: list("2", "", "")}},
+		"requests are set": {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1beta1.JobResources{Requests: list("2", "", "")}},
 			list("", "128Mi", ""), list("2", "64Mi", ""), "96MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,14 +162,14 @@ func TestTaskContainsNoKubeletVariables(t *testing.T) {
 
 func TestRateLimitDefaults(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit *v1alpha1.RateLimit
+		limit *v1beta1.RateLimit
 		items int
 		bytes int64
 	}{
 		"none given":  {nil, 20000, 32 << 20},
-		"empty":       {&v1alpha1.RateLimit{}, 20000, 32 << 20},
-		"no limit":    {&v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)}, 0, 0},
-		"one of them": {&v1alpha1.RateLimit{MebibytesPerSecond: ptr.To[int32](4096)}, 20000, 4 << 30},
+		"empty":       {&v1beta1.RateLimit{}, 20000, 32 << 20},
+		"no limit":    {&v1beta1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)}, 0, 0},
+		"one of them": {&v1beta1.RateLimit{MebibytesPerSecond: ptr.To[int32](4096)}, 20000, 4 << 30},
 	} {
 		if items, bytes := Limits(test.limit); items != test.items || bytes != test.bytes {
 			t.Errorf("%s: %d items and %d bytes a second", name, items, bytes)
@@ -189,7 +189,7 @@ func TestHasServersRequiresEveryShardInOrder(t *testing.T) {
 		"one too many":     {1, []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}, false},
 		"order":            {2, []string{"cache-1.team.svc:11211", "cache-0.team.svc:11211"}, false},
 	} {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: &test.size}, Status: v1alpha1.MemcachedStatus{Servers: test.servers}}
+		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: &test.size}, Status: v1beta1.MemcachedStatus{Servers: test.servers}}
 		if got := HasServers(m); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -197,10 +197,10 @@ func TestHasServersRequiresEveryShardInOrder(t *testing.T) {
 }
 
 func TestDescribeReturnsLocation(t *testing.T) {
-	for want, store := range map[string]v1alpha1.SnapshotStore{
+	for want, store := range map[string]v1beta1.SnapshotStore{
 		"directory cache/a/x of PersistentVolumeClaim snapshots":   claim,
 		"s3://snapshots/cache/x at https://minio.storage.svc:9000": s3,
-		"s3://b00/x": {S3: &v1alpha1.S3Store{Bucket: "b00"}},
+		"s3://b00/x": {S3: &v1beta1.S3Store{Bucket: "b00"}},
 	} {
 		if got := Describe(store, "x"); got != want {
 			t.Errorf("%q, want %q", got, want)

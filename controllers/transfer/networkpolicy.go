@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // hasNetworkPolicy reports whether the Job of a transfer gets a network policy.
 func (obs Observation) hasNetworkPolicy() bool {
-	return obs.Memcached == nil || obs.Memcached.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled
+	return obs.Memcached == nil || obs.Memcached.Spec.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
 }
 
 // networkPolicy returns the policy that admits only the operator to a Job's pods, which report

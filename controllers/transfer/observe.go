@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
@@ -29,7 +29,7 @@ type Observation struct {
 	// Object is the MemcachedBackup or MemcachedRestore.
 	Object client.Object
 	// Memcached whose items are copied or restored; nil when there is none of that name.
-	Memcached *v1alpha1.Memcached
+	Memcached *v1beta1.Memcached
 	// Job that copies or restores.
 	Job JobObservation
 	// Options for Jobs.
@@ -74,7 +74,7 @@ func (r Observer) observe(ctx context.Context, o client.Object, options Options)
 	obs := Observation{Object: o, Options: options, Now: r.Clock.Now()}
 	t := transferOf(o)
 	var err error
-	expected := t.status.Phase == v1alpha1.TransferRunning || o.GetDeletionTimestamp() != nil
+	expected := t.status.Phase == v1beta1.TransferRunning || o.GetDeletionTimestamp() != nil
 	if obs.Job, err = r.ObserveJob(ctx, t.prefix, o, expected, obs.Now); err != nil {
 		return obs, err
 	}
@@ -82,7 +82,7 @@ func (r Observer) observe(ctx context.Context, o client.Object, options Options)
 	if !t.status.IsFinished() {
 		readers = append(readers, r.API)
 	}
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
 	if found {
 		obs.Memcached = m

@@ -9,7 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/internal/testnumbers"
 )
@@ -24,12 +24,12 @@ func TestCompleteJobSucceedsOnlyIfItsPodReportsSuccess(t *testing.T) {
 		stage         Stage
 		reason, words string
 	}{
-		"it reported success":             {[]corev1.Pod{reported(`{"reason":"Succeeded","items":3}`)}, Succeeded, v1alpha1.ReasonSucceeded, ""},
-		"it reported a failure":           {[]corev1.Pod{reported(`{"reason":"ShardUnreachable","message":"shard 1 does not answer"}`)}, Failed, v1alpha1.ReasonShardUnreachable, "shard 1 does not answer"},
-		"it reported nothing":             {[]corev1.Pod{reported("")}, Failed, v1alpha1.ReasonJobFailed, "Recreate this object"},
-		"its pod was deleted":             {nil, Failed, v1alpha1.ReasonJobFailed, "Recreate this object"},
-		"an earlier pod reported success": {[]corev1.Pod{reported(""), reported(`{"reason":"Succeeded","items":3}`)}, Failed, v1alpha1.ReasonJobFailed, "Recreate this object"},
-		"its message is truncated":        {[]corev1.Pod{reported(`{"reason":"Succ`)}, Failed, v1alpha1.ReasonJobFailed, "Recreate this object"},
+		"it reported success":             {[]corev1.Pod{reported(`{"reason":"Succeeded","items":3}`)}, Succeeded, v1beta1.ReasonSucceeded, ""},
+		"it reported a failure":           {[]corev1.Pod{reported(`{"reason":"ShardUnreachable","message":"shard 1 does not answer"}`)}, Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer"},
+		"it reported nothing":             {[]corev1.Pod{reported("")}, Failed, v1beta1.ReasonJobFailed, "Recreate this object"},
+		"its pod was deleted":             {nil, Failed, v1beta1.ReasonJobFailed, "Recreate this object"},
+		"an earlier pod reported success": {[]corev1.Pod{reported(""), reported(`{"reason":"Succeeded","items":3}`)}, Failed, v1beta1.ReasonJobFailed, "Recreate this object"},
+		"its message is truncated":        {[]corev1.Pod{reported(`{"reason":"Succ`)}, Failed, v1beta1.ReasonJobFailed, "Recreate this object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Evaluate(jobObservation(0, finished(batchv1.JobComplete, ""), c.pods...), claim)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -65,7 +65,7 @@ type Transfer interface {
 	// NewJob returns the Job that copies.
 	NewJob() *batchv1.Job
 	// Store that the Job reads or writes.
-	Store() v1alpha1.SnapshotStore
+	Store() v1beta1.SnapshotStore
 	// Record returns a status with the outcome of a Job, and a summary. A failure fails a transfer whose Job succeeded.
 	Record(s Status, outcome *snapshotwire.Outcome) (recorded Status, summary, failure string)
 }
@@ -99,15 +99,15 @@ func WithdrawFor(reason, format string, args ...any) *Blocker {
 
 // MemcachedNotReady returns the blocker of a Memcached whose status doesn't name the
 // servers of all shards, in their order; else nil.
-func MemcachedNotReady(m *v1alpha1.Memcached) *Blocker {
+func MemcachedNotReady(m *v1beta1.Memcached) *Blocker {
 	if HasServers(m) {
 		return nil
 	}
-	return WaitFor(v1alpha1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
+	return WaitFor(v1beta1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
 }
 
 // HasServers reports whether the status lists a server for each shard, in their order.
-func HasServers(m *v1alpha1.Memcached) bool {
+func HasServers(m *v1beta1.Memcached) bool {
 	if m.Spec.Size == nil || len(m.Status.Servers) != int(*m.Spec.Size) {
 		return false
 	}
@@ -121,12 +121,12 @@ func HasServers(m *v1alpha1.Memcached) bool {
 
 // NotAllowed returns the blocker of a Job that would use a Secret or a ServiceAccount that the operator's settings don't allow,
 // else nil. A Job logs in to the shards, whose image its user can choose, with what the Secret of the Memcached contains.
-func (obs Observation) NotAllowed(store v1alpha1.SnapshotStore) *Blocker {
+func (obs Observation) NotAllowed(store v1beta1.SnapshotStore) *Blocker {
 	if violation := obs.Options.Restrictions.SecretViolation(obs.Memcached); violation != "" {
-		return WaitFor(v1alpha1.ReasonNotAllowed, "Memcached %s: %s", obs.Memcached.Name, violation)
+		return WaitFor(v1beta1.ReasonNotAllowed, "Memcached %s: %s", obs.Memcached.Name, violation)
 	}
 	if violation := obs.Options.Restrictions.StoreViolation(store); violation != "" {
-		return WaitFor(v1alpha1.ReasonNotAllowed, "%s", violation)
+		return WaitFor(v1beta1.ReasonNotAllowed, "%s", violation)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func MakePlan(t Transfer, rejection error) Plan {
 	switch {
 	case was.IsFinished():
 		return Plan{Status: was, Actions: Actions{Job: obs.Job.Cleanup()}}
-	case was.Phase == v1alpha1.TransferRunning:
+	case was.Phase == v1beta1.TransferRunning:
 		p, summary = planRunning(t, was, rejection)
 	default:
 		p = planStart(t, was)
@@ -147,11 +147,11 @@ func MakePlan(t Transfer, rejection error) Plan {
 	reason := transferOf(obs.Object).reasons[p.Status.Phase]
 	switch {
 	case p.Status.Phase == was.Phase:
-	case p.Status.Phase == v1alpha1.TransferRunning:
+	case p.Status.Phase == v1beta1.TransferRunning:
 		p.Events = []event.Event{event.Normal(reason, "%s", p.Status.Message)}
-	case p.Status.Phase == v1alpha1.TransferComplete:
+	case p.Status.Phase == v1beta1.TransferComplete:
 		p.Events = []event.Event{event.Normal(reason, "%s", summary)}
-	case p.Status.Phase == v1alpha1.TransferFailed:
+	case p.Status.Phase == v1beta1.TransferFailed:
 		p.Events = []event.Event{event.Warning(reason, "%s: %s", p.Status.Reason, p.Status.Message)}
 	}
 	return p
@@ -161,21 +161,21 @@ func MakePlan(t Transfer, rejection error) Plan {
 func planStart(t Transfer, s Status) Plan {
 	obs := t.Common()
 	if blocker := t.Blocker(); blocker != nil {
-		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)
 	}
 	s.TransferStatus = begin(s.TransferStatus, obs, t.Summary())
 	return Plan{Status: s}
 }
 
 // planBlocked lets a transfer wait for what blocks it until its deadline, or fails it.
-func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, phase v1alpha1.TransferPhase) Plan {
-	deadline := v1alpha1.Seconds(transferOf(obs.Object).deadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds)
+func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, phase v1beta1.TransferPhase) Plan {
+	deadline := v1beta1.Seconds(transferOf(obs.Object).deadlineSeconds, v1beta1.DefaultTransferDeadlineSeconds)
 	left := since.Add(deadline).Sub(obs.Now)
 	switch {
 	case !blocker.Transient:
-		s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, blocker.Reason, blocker.Message)
+		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, blocker.Reason, blocker.Message)
 	case left <= 0:
-		s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
+		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
 	default:
 		s.TransferStatus = withPhase(s.TransferStatus, obs, phase, blocker.Reason, blocker.Message)
 		return Plan{Status: s, Actions: Actions{RequeueAfter: left}}
@@ -191,7 +191,7 @@ func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string)
 	if state.Outcome != nil {
 		var failure string
 		if s, summary, failure = t.Record(s, state.Outcome); failure != "" {
-			s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, failure)
+			s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonJobFailed, failure)
 		}
 	}
 	switch {
@@ -212,13 +212,13 @@ func planJob(t Transfer, s Status, rejection error) Plan {
 	case apiserver.IsTerminating(rejection):
 		return Plan{Status: s}
 	case rejection != nil:
-		s.TransferStatus = withPhase(s.TransferStatus, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, rejection.Error())
+		s.TransferStatus = withPhase(s.TransferStatus, obs, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, rejection.Error())
 		return Plan{Status: s, Actions: Actions{RequeueAfter: apiserver.RejectionRecheck}}
 	case blocker != nil && blocker.Withdraws:
 		s.JobName, s.StartTime = "", nil
-		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)
 	case blocker != nil:
-		return planBlocked(obs, s, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1alpha1.TransferRunning)
+		return planBlocked(obs, s, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1beta1.TransferRunning)
 	}
 	return Plan{Status: s, Actions: Actions{Create: t.NewJob(), RequeueAfter: progressPoll}}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -20,22 +20,22 @@ import (
 
 // The operator may have been away between the status that says Running and the Job.
 func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
-	wait := WaitFor(v1alpha1.ReasonShardsStarting, "waiting")
+	wait := WaitFor(v1beta1.ReasonShardsStarting, "waiting")
 	for name, c := range map[string]struct {
 		blocker   *Blocker
 		rejection error
 		age       time.Duration // since it was created; it started a minute later
-		phase     v1alpha1.TransferPhase
+		phase     v1beta1.TransferPhase
 		reason    string
 		requeue   time.Duration
 	}{
-		"nothing blocks it":                    {nil, nil, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, progressPoll},
-		"it waits":                             {wait, nil, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonShardsStarting, time.Hour + time.Minute},
-		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, 0},
-		"it never can":                         {Reject(v1alpha1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1alpha1.TransferFailed, v1alpha1.ReasonMemcachedNotFound, 0},
-		"it withdraws":                         {WithdrawFor(v1alpha1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, time.Hour},
-		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
-		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
+		"nothing blocks it":                    {nil, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, progressPoll},
+		"it waits":                             {wait, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonShardsStarting, time.Hour + time.Minute},
+		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
+		"it never can":                         {Reject(v1beta1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
+		"it withdraws":                         {WithdrawFor(v1beta1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, time.Hour},
+		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
+		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := begun(runs)
@@ -49,7 +49,7 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 			if creates := c.blocker == nil && c.rejection == nil; (p.Actions.Create != nil) != creates {
 				t.Errorf("it creates the Job: %t", p.Actions.Create != nil)
 			}
-			if isPending := s.Phase == v1alpha1.TransferPending; (s.JobName == "") != isPending || (s.StartTime == nil) != isPending {
+			if isPending := s.Phase == v1beta1.TransferPending; (s.JobName == "") != isPending || (s.StartTime == nil) != isPending {
 				t.Errorf("it has started Job %q at %v", s.JobName, s.StartTime)
 			}
 		})
@@ -70,24 +70,24 @@ func TestResultOfJobIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		job     JobObservation
 		failure string
-		phase   v1alpha1.TransferPhase
+		phase   v1beta1.TransferPhase
 		reason  string
 		words   string
 		event   event.Event
 		percent int32
 	}{
 		"success": {jobObservation(0, succeeded, report(`{"reason":"Succeeded","items":100,"totalItems":100}`)), "",
-			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "", event.Normal(v1alpha1.EventBackupComplete, "copied all"), 100},
+			v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "", event.Normal(v1beta1.EventBackupComplete, "copied all"), 100},
 		"success without what the kind needs": {jobObservation(0, succeeded, report(`{"reason":"Succeeded"}`)), "no snapshot",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "no snapshot", event.Warning(v1alpha1.EventBackupFailed, "JobFailed: no snapshot"), 100},
+			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "no snapshot", event.Warning(v1beta1.EventBackupFailed, "JobFailed: no snapshot"), 100},
 		"a failure after 30 of 100 items": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(3, "Error", `{"reason":"StoreFull","message":"full","items":30,"totalItems":100}`))), "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonStoreFull, "full", event.Warning(v1alpha1.EventBackupFailed, "StoreFull: full"), 30},
+			v1beta1.TransferFailed, v1beta1.ReasonStoreFull, "full", event.Warning(v1beta1.EventBackupFailed, "StoreFull: full"), 30},
 		"a reason that isn't one": {jobObservation(0, succeeded, report(`{"reason":"not a reason!","message":"x"}`)), "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "x", event.Warning(v1alpha1.EventBackupFailed, "JobFailed: x"), 0},
+			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "x", event.Warning(v1beta1.EventBackupFailed, "JobFailed: x"), 0},
 		"a Job that was deleted": {JobObservation{}, "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted, "was deleted before it finished", event.Warning(v1alpha1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"), 0},
+			v1beta1.TransferFailed, v1beta1.ReasonJobDeleted, "was deleted before it finished", event.Warning(v1beta1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"), 0},
 		"a Job of another owner": {JobObservation{Name: "backup-u", Foreign: true}, "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "belongs to another object", event.Event{}, 0},
+			v1beta1.TransferFailed, v1beta1.ReasonJobCannotStart, "belongs to another object", event.Event{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := runs
@@ -107,7 +107,7 @@ func TestResultOfJobIsReported(t *testing.T) {
 			for _, condition := range s.Conditions {
 				conditions[condition.Type] = condition.Status
 			}
-			want := map[string]metav1.ConditionStatus{v1alpha1.ConditionComplete: metav1.ConditionFalse, v1alpha1.ConditionFailed: metav1.ConditionFalse}
+			want := map[string]metav1.ConditionStatus{v1beta1.ConditionComplete: metav1.ConditionFalse, v1beta1.ConditionFailed: metav1.ConditionFalse}
 			want[string(c.phase)] = metav1.ConditionTrue
 			if diff := cmp.Diff(want, conditions); diff != "" {
 				t.Errorf("the conditions (-want +got):\n%s", diff)
@@ -126,10 +126,10 @@ func TestStatusKeepsLastProgress(t *testing.T) {
 		t.Errorf("a pod that has not run has progress %+v", s.Progress)
 	}
 	s = after(s, copying, 0)
-	if s.Progress == nil || *s.Progress != (v1alpha1.TransferProgress{}) {
+	if s.Progress == nil || *s.Progress != (v1beta1.TransferProgress{}) {
 		t.Errorf("a pod that does not answer has progress %+v", s.Progress)
 	}
-	want := &v1alpha1.TransferProgress{Items: 50, TotalItems: 200, Bytes: 10, Percent: 25, ItemsPerSecond: 5}
+	want := &v1beta1.TransferProgress{Items: 50, TotalItems: 200, Bytes: 10, Percent: 25, ItemsPerSecond: 5}
 	for _, job := range []JobObservation{answers, copying} {
 		s = after(s, job, 0)
 		if diff := cmp.Diff(want, s.Progress); diff != "" {
@@ -148,7 +148,7 @@ func TestSuspendedJobIsDeletedAtItsDeadline(t *testing.T) {
 	status.JobUID = "u"
 	for age, want := range map[time.Duration]Action{time.Hour - time.Second: NoAction, time.Hour: DeleteJob} {
 		p := stub{Observation: observation(status, suspended(age))}.Plan(nil)
-		if s := p.Status; p.Actions.Job != want || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
+		if s := p.Status; p.Actions.Job != want || s.Reason != v1beta1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
 			t.Errorf("after %s: action %d, %s: %s", age, p.Actions.Job, s.Reason, s.Message)
 		}
 	}
@@ -163,24 +163,24 @@ func TestNoJobUsesCredentialsThatTheSettingsDontAllow(t *testing.T) {
 	}
 	m := cache()
 	for name, c := range map[string]struct {
-		auth  *v1alpha1.Auth
-		store v1alpha1.S3Store
+		auth  *v1beta1.Auth
+		store v1beta1.S3Store
 		want  string // empty if it is allowed
 	}{
-		"another Secret of the Memcached": {&v1alpha1.Auth{SecretName: "admin-token"}, v1alpha1.S3Store{}, "Memcached cache: spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES"},
-		"its Secret":                      {&v1alpha1.Auth{SecretName: "memcached-users"}, v1alpha1.S3Store{}, ""},
-		"another key":                     {nil, v1alpha1.S3Store{CredentialsSecretName: "admin"}, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
-		"another CA":                      {nil, v1alpha1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "admin"}, "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
-		"another account":                 {nil, v1alpha1.S3Store{ServiceAccountName: "admin"}, "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
-		"a key":                           {nil, v1alpha1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "memcached-ca"}, ""},
-		"an account":                      {nil, v1alpha1.S3Store{ServiceAccountName: "memcached"}, ""},
+		"another Secret of the Memcached": {&v1beta1.Auth{SecretName: "admin-token"}, v1beta1.S3Store{}, "Memcached cache: spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"its Secret":                      {&v1beta1.Auth{SecretName: "memcached-users"}, v1beta1.S3Store{}, ""},
+		"another key":                     {nil, v1beta1.S3Store{CredentialsSecretName: "admin"}, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
+		"another CA":                      {nil, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "admin"}, "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"another account":                 {nil, v1beta1.S3Store{ServiceAccountName: "admin"}, "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
+		"a key":                           {nil, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "memcached-ca"}, ""},
+		"an account":                      {nil, v1beta1.S3Store{ServiceAccountName: "memcached"}, ""},
 	} {
 		m.Spec.Auth = c.auth
-		blocker := Observation{Memcached: m, Options: Options{Restrictions: restrictions}}.NotAllowed(v1alpha1.SnapshotStore{S3: &c.store})
+		blocker := Observation{Memcached: m, Options: Options{Restrictions: restrictions}}.NotAllowed(v1beta1.SnapshotStore{S3: &c.store})
 		switch {
 		case c.want == "" && blocker != nil:
 			t.Errorf("%s: %s", name, blocker.Message)
-		case c.want != "" && (blocker == nil || blocker.Reason != v1alpha1.ReasonNotAllowed || !blocker.Transient || !strings.Contains(blocker.Message, c.want)):
+		case c.want != "" && (blocker == nil || blocker.Reason != v1beta1.ReasonNotAllowed || !blocker.Transient || !strings.Contains(blocker.Message, c.want)):
 			t.Errorf("%s: %+v", name, blocker)
 		}
 	}
@@ -189,7 +189,7 @@ func TestNoJobUsesCredentialsThatTheSettingsDontAllow(t *testing.T) {
 func TestMemcachedIsNotReadyWithoutAllServers(t *testing.T) {
 	m := cache()
 	m.Spec.Size = new(int32(1))
-	if blocker := MemcachedNotReady(m); blocker == nil || !blocker.Transient || blocker.Withdraws || blocker.Reason != v1alpha1.ReasonShardsStarting || !strings.Contains(blocker.Message, "status.servers") {
+	if blocker := MemcachedNotReady(m); blocker == nil || !blocker.Transient || blocker.Withdraws || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, "status.servers") {
 		t.Errorf("it is blocked by %+v", blocker)
 	}
 	m.Status.Servers = []string{"cache-0.team.svc:11211"}
@@ -199,7 +199,7 @@ func TestMemcachedIsNotReadyWithoutAllServers(t *testing.T) {
 }
 
 func TestSnapshotOfEachBackupHasItsOwnPath(t *testing.T) {
-	b := begun(v1alpha1.TransferStatus{})
+	b := begun(v1beta1.TransferStatus{})
 	if got := SnapshotPath(b); got != "team/cache/nightly-11111111" {
 		t.Errorf("the path is %s", got)
 	}
@@ -215,7 +215,7 @@ func TestSnapshotIsReportedAsTheAPIServerAcceptsIt(t *testing.T) {
 		t.Error("there is a snapshot without a report of one")
 	}
 	taken := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	want := &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(taken), Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	want := &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(taken), Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	if diff := cmp.Diff(want, SnapshotOf(&snapshotwire.Snapshot{TakenAt: taken, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}, "p")); diff != "" {
 		t.Errorf("the snapshot (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,7 @@ func reasons(t *testing.T, dir string) []string {
 
 // The status shows a Job's reason as it is, and the API documents what to do about it.
 func TestEveryReasonOfAJobIsAReasonOfTheAPI(t *testing.T) {
-	known := reasons(t, "../../api/v1alpha1")
+	known := reasons(t, "../../api/v1beta1")
 	wire := reasons(t, "../../internal/snapshot/wire")
 	if len(wire) < 20 {
 		t.Fatalf("the Job has only the reasons %v", wire)

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -37,7 +37,7 @@ type CacheSize struct {
 }
 
 // CacheSizeOf returns the size of a Memcached.
-func CacheSizeOf(m *v1alpha1.Memcached) CacheSize {
+func CacheSizeOf(m *v1beta1.Memcached) CacheSize {
 	if m.Spec.Size == nil || m.Spec.Memory == nil {
 		return CacheSize{}
 	}

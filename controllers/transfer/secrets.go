@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -19,25 +19,25 @@ const (
 )
 
 // taskTLS returns how a Job connects to the shards of a Memcached with TLS.
-func taskTLS(m *v1alpha1.Memcached, shards int) *snapshotwire.TLS {
-	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1alpha1.TLSPermissive}
+func taskTLS(m *v1beta1.Memcached, shards int) *snapshotwire.TLS {
+	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1beta1.TLSPermissive}
 	for ordinal := range shards {
 		t.ServerNames = append(t.ServerNames, fmt.Sprintf("%s.%s.svc", resources.ShardName(m.Name, ordinal), m.Namespace))
 	}
 	return t
 }
 
-func presentsCertificate(tls *v1alpha1.TLS) bool {
-	return tls.ClientCertificates == v1alpha1.ClientCertificatesOptional || tls.ClientCertificates == v1alpha1.ClientCertificatesRequired
+func presentsCertificate(tls *v1beta1.TLS) bool {
+	return tls.ClientCertificates == v1beta1.ClientCertificatesOptional || tls.ClientCertificates == v1beta1.ClientCertificatesRequired
 }
 
 // tlsVolume returns the volume with the files that the Job needs: the key only for a client certificate.
-func tlsVolume(m *v1alpha1.Memcached) corev1.Volume {
+func tlsVolume(m *v1beta1.Memcached) corev1.Volume {
 	keys := []string{corev1.ServiceAccountRootCAKey}
 	if presentsCertificate(m.Spec.TLS) {
 		keys = append(keys, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
-	volume := corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.TLSSecretName(m.Name, m.Spec.TLS)}}
+	volume := corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.TLSSecretName(m.Name, m.Spec.TLS)}}
 	for _, key := range keys {
 		volume.Items = append(volume.Items, corev1.KeyToPath{Key: key, Path: key})
 	}
@@ -45,11 +45,11 @@ func tlsVolume(m *v1alpha1.Memcached) corev1.Volume {
 }
 
 // usersVolume returns the volume with the users, as one of which the Job logs in.
-func usersVolume(m *v1alpha1.Memcached) corev1.Volume {
+func usersVolume(m *v1beta1.Memcached) corev1.Volume {
 	return secretVolume(usersVolumeName,
-		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.AuthSecretName(m.Name, m.Spec.Auth)}},
-		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.BindingSecretName(m.Name)},
-			Items: []corev1.KeyToPath{{Key: v1alpha1.BindingPasswordKey, Path: v1alpha1.BindingUser}}})
+		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.AuthSecretName(m.Name, m.Spec.Auth)}},
+		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.BindingSecretName(m.Name)},
+			Items: []corev1.KeyToPath{{Key: v1beta1.BindingPasswordKey, Path: v1beta1.BindingUser}}})
 }
 
 func secretVolume(name string, secrets ...corev1.SecretProjection) corev1.Volume {

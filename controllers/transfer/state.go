@@ -10,7 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -62,21 +62,21 @@ type JobState struct {
 }
 
 // Evaluate returns the state of a Job.
-func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
+func Evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 	s := evaluate(obs, store)
 	s.Started = s.Stage == Copying || obs.Job != nil && obs.Job.Status.Failed+obs.Job.Status.Succeeded > 0 ||
 		slices.ContainsFunc(obs.Pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodPending })
 	return s
 }
 
-func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
+func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 	job := obs.Job
 	starting := func(format string, args ...any) JobState {
-		return JobState{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
+		return JobState{Stage: Starting, Reason: v1beta1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case obs.Foreign:
-		return JobState{Stage: Foreign, Reason: v1alpha1.ReasonJobCannotStart,
+		return JobState{Stage: Foreign, Reason: v1beta1.ReasonJobCannotStart,
 			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Delete that Job and recreate this object", obs.Name)}
 	case job == nil:
 		return JobState{Stage: Absent}
@@ -92,7 +92,7 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
 		s := starting("Job %s has no pod yet", job.Name)
 		s.Since = job.CreationTimestamp.Time
 		if s.NoPod = job.Status.Failed == 0; s.NoPod && obs.Now.Sub(s.Since) >= startGrace {
-			s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart
+			s.Stage, s.Reason = Stuck, v1beta1.ReasonJobCannotStart
 			s.Message = fmt.Sprintf("Job %s gets no pod, for example because of a quota or an admission policy. "+
 				"See kubectl describe job %[1]s", job.Name)
 		}
@@ -105,12 +105,12 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
 		reason, message, _ := failureOf(obs.Pods)
 		return starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)
 	case pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded:
-		return JobState{Stage: Copying, Reason: v1alpha1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
+		return JobState{Stage: Copying, Reason: v1beta1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
 	}
 	s := starting("pod %s is starting", pod.Name)
 	s.Since = pod.CreationTimestamp.Time
 	if problem := podProblem(pod, store, obs.Now.Sub(s.Since)); problem != "" {
-		s.Stage, s.Reason, s.Message = Stuck, v1alpha1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, problem)
+		s.Stage, s.Reason, s.Message = Stuck, v1beta1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, problem)
 	}
 	return s
 }
@@ -119,13 +119,13 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
 // which a queue suspends it, so it is Stuck in time to be deleted at its deadline.
 func suspendedState(job *batchv1.Job, s JobState) JobState {
 	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
-		s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart
+		s.Stage, s.Reason = Stuck, v1beta1.ReasonJobCannotStart
 		s.Since = job.CreationTimestamp.Add(time.Duration(*deadline)*time.Second - StuckTimeout)
 	}
 	return s
 }
 
-func podProblem(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration) string {
+func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return "no node fits: " + c.Message
@@ -154,13 +154,13 @@ func finishedState(obs JobObservation) JobState {
 		outcome := outcomeOf(obs.Pods)
 		switch {
 		case outcome == nil:
-			return JobState{Stage: Failed, Reason: v1alpha1.ReasonJobFailed,
+			return JobState{Stage: Failed, Reason: v1beta1.ReasonJobFailed,
 				Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
 					"Recreate this object", obs.Name)}
-		case outcome.Reason != v1alpha1.ReasonSucceeded:
+		case outcome.Reason != v1beta1.ReasonSucceeded:
 			return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
 		default:
-			return JobState{Stage: Succeeded, Reason: v1alpha1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
+			return JobState{Stage: Succeeded, Reason: v1beta1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
 		}
 	}
 	failed, _ := jobCondition(obs.Job, batchv1.JobFailed)
@@ -174,7 +174,7 @@ func finishedState(obs JobObservation) JobState {
 		if outcome != nil {
 			message += fmt.Sprintf(". Its last pod reported %s: %s", outcome.Reason, outcome.Message)
 		}
-		reason = v1alpha1.ReasonDeadlineExceeded
+		reason = v1beta1.ReasonDeadlineExceeded
 	}
 	return JobState{Stage: Failed, Reason: reason, Message: cmp.Or(message, failed.Message, "it left no pod that says why"), Outcome: outcome}
 }
@@ -184,7 +184,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 		return outcome.Reason, outcome.Message, outcome
 	}
 	if len(pods) == 0 {
-		return v1alpha1.ReasonJobFailed, "", nil
+		return v1beta1.ReasonJobFailed, "", nil
 	}
 	pod := &pods[0]
 	switch t := terminated(pod); {
@@ -197,7 +197,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 	default:
 		message = fmt.Sprintf("pod %s failed without a termination message. Recreate this object", pod.Name)
 	}
-	return v1alpha1.ReasonJobFailed, message, nil
+	return v1beta1.ReasonJobFailed, message, nil
 }
 
 // Action is what to do about a Job.
@@ -214,7 +214,7 @@ const (
 )
 
 // actionFor returns what to do about the Job of a transfer that isn't finished.
-func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state JobState) Action {
+func actionFor(s v1beta1.TransferStatus, obs JobObservation, state JobState) Action {
 	switch {
 	case state.Stage == Stuck && state.NoPod && s.Progress != nil:
 		return NoAction // it has copied before, and its deadline bounds it

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -66,31 +66,31 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 		since  time.Duration
 	}{
 		"there is no Job":             {job: JobObservation{}, stage: Absent},
-		"the Job has another owner":   {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1alpha1.ReasonJobCannotStart, "Job backup-u already exists", 0},
+		"the Job has another owner":   {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1beta1.ReasonJobCannotStart, "Job backup-u already exists", 0},
 		"it is being deleted":         {job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Terminating},
-		"it is suspended":             {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1alpha1.ReasonStarting, "spec.suspend", 0},
-		"it has no pod yet":           {jobObservation(time.Second, nil), Starting, v1alpha1.ReasonStarting, "no pod yet", time.Second},
-		"it gets no pod":              {jobObservation(time.Minute, nil), Stuck, v1alpha1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
-		"it has no pod between tries": {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1alpha1.ReasonStarting, "no pod yet", time.Hour},
-		"its pod starts":              {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1alpha1.ReasonStarting, "is starting", time.Second},
-		"its volume is not mounted":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists", time.Minute},
-		"its claim is missing":        {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1alpha1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
-		"its Secret is missing":       {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1alpha1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
-		"its image cannot be pulled":  {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
-		"no scheduler processes it":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1alpha1.ReasonJobCannotStart, "no scheduler", time.Minute},
-		"its pod is running":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1alpha1.ReasonCopying, "is copying", 0},
-		"its pod has just succeeded":  {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, terminatedState(0, "Completed", ""))), Copying, v1alpha1.ReasonCopying, "", 0},
-		"its pod is evicted":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1alpha1.ReasonStarting, "will be replaced", 0},
-		"the Job will retry":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodFailed, terminatedState(1, "Error", outcome))), Starting, v1alpha1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer. The Job will retry", 0},
-		"it succeeded":                {jobObservation(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1alpha1.ReasonSucceeded, "", 0},
-		"it failed":                   {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1alpha1.ReasonShardUnreachable, "shard 1 does not answer", 0},
-		"it failed without a pod":     {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1alpha1.ReasonJobFailed, "the Job controller says so", 0},
+		"it is suspended":             {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1beta1.ReasonStarting, "spec.suspend", 0},
+		"it has no pod yet":           {jobObservation(time.Second, nil), Starting, v1beta1.ReasonStarting, "no pod yet", time.Second},
+		"it gets no pod":              {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
+		"it has no pod between tries": {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1beta1.ReasonStarting, "no pod yet", time.Hour},
+		"its pod starts":              {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
+		"its volume is not mounted":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1beta1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists", time.Minute},
+		"its claim is missing":        {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1beta1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
+		"its Secret is missing":       {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1beta1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
+		"its image cannot be pulled":  {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1beta1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
+		"no scheduler processes it":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1beta1.ReasonJobCannotStart, "no scheduler", time.Minute},
+		"its pod is running":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1beta1.ReasonCopying, "is copying", 0},
+		"its pod has just succeeded":  {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, terminatedState(0, "Completed", ""))), Copying, v1beta1.ReasonCopying, "", 0},
+		"its pod is evicted":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1beta1.ReasonStarting, "will be replaced", 0},
+		"the Job will retry":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodFailed, terminatedState(1, "Error", outcome))), Starting, v1beta1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer. The Job will retry", 0},
+		"it succeeded":                {jobObservation(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it failed":                   {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer", 0},
+		"it failed without a pod":     {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1beta1.ReasonJobFailed, "the Job controller says so", 0},
 		"its pod was evicted for good": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
-		})), Failed, v1alpha1.ReasonJobFailed, "Evicted: The node was low on resource", 0},
-		"it exceeded its memory limit": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(137, "OOMKilled", ""))), Failed, v1alpha1.ReasonJobFailed, "exceeded its memory limit", 0},
-		"a message that is no outcome": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(2, "Error", "panic: x"))), Failed, v1alpha1.ReasonJobFailed, "panic: x", 0},
-		"it exceeded its deadline and reported why": {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1alpha1.ReasonDeadlineExceeded,
+		})), Failed, v1beta1.ReasonJobFailed, "Evicted: The node was low on resource", 0},
+		"it exceeded its memory limit": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(137, "OOMKilled", ""))), Failed, v1beta1.ReasonJobFailed, "exceeded its memory limit", 0},
+		"a message that is no outcome": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(2, "Error", "panic: x"))), Failed, v1beta1.ReasonJobFailed, "panic: x", 0},
+		"it exceeded its deadline and reported why": {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1beta1.ReasonDeadlineExceeded,
 			"Its last pod reported ShardUnreachable", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,10 +112,10 @@ type stub struct {
 	failure string
 }
 
-func (s stub) Blocker() *Blocker             { return s.blocker }
-func (s stub) Summary() string               { return "" }
-func (s stub) Store() v1alpha1.SnapshotStore { return claim }
-func (s stub) Plan(rejection error) Plan     { return MakePlan(s, rejection) }
+func (s stub) Blocker() *Blocker            { return s.blocker }
+func (s stub) Summary() string              { return "" }
+func (s stub) Store() v1beta1.SnapshotStore { return claim }
+func (s stub) Plan(rejection error) Plan    { return MakePlan(s, rejection) }
 func (s stub) NewJob() *batchv1.Job {
 	return s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave})
 }
@@ -125,37 +125,37 @@ func (s stub) Record(is Status, _ *snapshotwire.Outcome) (recorded Status, summa
 }
 
 // observation returns one of a backup that has this status.
-func observation(s v1alpha1.TransferStatus, job JobObservation) Observation {
+func observation(s v1beta1.TransferStatus, job JobObservation) Observation {
 	b := owner.DeepCopy()
 	b.Generation, b.Status.TransferStatus = 1, s
 	return Observation{Object: b, Job: job, Now: now}
 }
 
 func TestPlanActsOnJob(t *testing.T) {
-	run := func(phase v1alpha1.TransferPhase, uid string) v1alpha1.TransferStatus {
-		return v1alpha1.TransferStatus{Phase: phase, JobUID: uid}
+	run := func(phase v1beta1.TransferPhase, uid string) v1beta1.TransferStatus {
+		return v1beta1.TransferStatus{Phase: phase, JobUID: uid}
 	}
-	copied := run(v1alpha1.TransferRunning, "u")
-	copied.Progress = &v1alpha1.TransferProgress{}
+	copied := run(v1beta1.TransferRunning, "u")
+	copied.Progress = &v1beta1.TransferProgress{}
 	expires := finished(batchv1.JobComplete, "")
 	for name, test := range map[string]struct {
-		status v1alpha1.TransferStatus
+		status v1beta1.TransferStatus
 		job    JobObservation
 		want   Action
 	}{
 		"before it starts":                          {run("", ""), JobObservation{}, NoAction},
-		"it has started":                            {run(v1alpha1.TransferRunning, ""), JobObservation{}, NoAction},
-		"the Job was deleted":                       {run(v1alpha1.TransferRunning, "u"), JobObservation{}, NoAction},
-		"the Job runs":                              {run(v1alpha1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, corev1.ContainerState{})), NoAction},
-		"the Job has had no pod for a short time":   {run(v1alpha1.TransferRunning, "u"), jobObservation(StuckTimeout-time.Second, nil), NoAction},
-		"the Job gets no pod":                       {run(v1alpha1.TransferRunning, "u"), jobObservation(StuckTimeout, nil), DeleteJob},
+		"it has started":                            {run(v1beta1.TransferRunning, ""), JobObservation{}, NoAction},
+		"the Job was deleted":                       {run(v1beta1.TransferRunning, "u"), JobObservation{}, NoAction},
+		"the Job runs":                              {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, corev1.ContainerState{})), NoAction},
+		"the Job has had no pod for a short time":   {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout-time.Second, nil), NoAction},
+		"the Job gets no pod":                       {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout, nil), DeleteJob},
 		"the Job has just lost its pod":             {copied, jobObservation(time.Hour, nil), NoAction},
-		"its pod has been stuck for a short time":   {run(v1alpha1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout-time.Second, corev1.PodPending, waiting("ErrImagePull", ""))), NoAction},
-		"its pod cannot start":                      {run(v1alpha1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout, corev1.PodPending, waiting("ErrImagePull", ""))), DeleteJob},
-		"the status lacks the result of the Job":    {run(v1alpha1.TransferRunning, "u"), jobObservation(0, expires), NoAction},
-		"the status has the result of the Job":      {run(v1alpha1.TransferComplete, "u"), jobObservation(0, expires), ExpireJob},
-		"the Job expires already":                   {run(v1alpha1.TransferFailed, "u"), jobObservation(0, func(j *batchv1.Job) { expires(j); j.Spec.TTLSecondsAfterFinished = new(int32(600)) }), NoAction},
-		"the Job runs although the transfer failed": {run(v1alpha1.TransferFailed, "u"), jobObservation(0, nil), DeleteJob},
+		"its pod has been stuck for a short time":   {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout-time.Second, corev1.PodPending, waiting("ErrImagePull", ""))), NoAction},
+		"its pod cannot start":                      {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout, corev1.PodPending, waiting("ErrImagePull", ""))), DeleteJob},
+		"the status lacks the result of the Job":    {run(v1beta1.TransferRunning, "u"), jobObservation(0, expires), NoAction},
+		"the status has the result of the Job":      {run(v1beta1.TransferComplete, "u"), jobObservation(0, expires), ExpireJob},
+		"the Job expires already":                   {run(v1beta1.TransferFailed, "u"), jobObservation(0, func(j *batchv1.Job) { expires(j); j.Spec.TTLSecondsAfterFinished = new(int32(600)) }), NoAction},
+		"the Job runs although the transfer failed": {run(v1beta1.TransferFailed, "u"), jobObservation(0, nil), DeleteJob},
 	} {
 		a := stub{Observation: observation(test.status, test.job)}.Plan(nil).Actions
 		if creates := name == "it has started"; a.Job != test.want || (a.Create != nil) != creates {
@@ -167,18 +167,18 @@ func TestPlanActsOnJob(t *testing.T) {
 func TestBlockedTransferIsPendingUntilItsDeadline(t *testing.T) {
 	b := owner.DeepCopy()
 	b.CreationTimestamp, b.Spec.DeadlineSeconds = metav1.NewTime(now), new(int32(60))
-	wait := WaitFor(v1alpha1.ReasonShardsStarting, "waiting")
+	wait := WaitFor(v1beta1.ReasonShardsStarting, "waiting")
 	for name, test := range map[string]struct {
 		blocker *Blocker
 		age     time.Duration
-		phase   v1alpha1.TransferPhase
+		phase   v1beta1.TransferPhase
 		reason  string
 		requeue time.Duration
 	}{
-		"before the deadline": {wait, 20 * time.Second, v1alpha1.TransferPending, v1alpha1.ReasonShardsStarting, 40 * time.Second},
-		"at the deadline":     {wait, time.Minute, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, 0},
-		"a final blocker":     {Reject(v1alpha1.ReasonNoShards, "no shards"), 0, v1alpha1.TransferFailed, v1alpha1.ReasonNoShards, 0},
-		"no blocker":          {nil, 20 * time.Second, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
+		"before the deadline": {wait, 20 * time.Second, v1beta1.TransferPending, v1beta1.ReasonShardsStarting, 40 * time.Second},
+		"at the deadline":     {wait, time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
+		"a final blocker":     {Reject(v1beta1.ReasonNoShards, "no shards"), 0, v1beta1.TransferFailed, v1beta1.ReasonNoShards, 0},
+		"no blocker":          {nil, 20 * time.Second, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
 	} {
 		p := stub{Observation: Observation{Object: b, Now: now.Add(test.age)}, blocker: test.blocker}.Plan(nil)
 		if s := p.Status; s.Phase != test.phase || s.Reason != test.reason || p.Actions.RequeueAfter != test.requeue {
@@ -188,32 +188,32 @@ func TestBlockedTransferIsPendingUntilItsDeadline(t *testing.T) {
 }
 
 // after returns the status that follows one in a reconcile, so long after now.
-func after(s v1alpha1.TransferStatus, job JobObservation, d time.Duration) v1alpha1.TransferStatus {
+func after(s v1beta1.TransferStatus, job JobObservation, d time.Duration) v1beta1.TransferStatus {
 	obs := observation(s, job)
 	obs.Now = now.Add(d)
 	return next(s, obs, Evaluate(job, claim))
 }
 
 func TestStatusKeepsReasonWhileJobIsDeleted(t *testing.T) {
-	started := begin(v1alpha1.TransferStatus{JobUID: "u"}, observation(v1alpha1.TransferStatus{}, JobObservation{}), "")
+	started := begin(v1beta1.TransferStatus{JobUID: "u"}, observation(v1beta1.TransferStatus{}, JobObservation{}), "")
 	stuck := after(started, jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", "no secret"))), 0)
 	terminating := after(stuck, jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), 0)
-	if terminating.Reason != v1alpha1.ReasonJobCannotStart || terminating.Phase != v1alpha1.TransferRunning {
+	if terminating.Reason != v1beta1.ReasonJobCannotStart || terminating.Phase != v1beta1.TransferRunning {
 		t.Errorf("it is %+v", terminating)
 	}
 	deleted := after(terminating, JobObservation{}, 0)
-	if deleted.Phase != v1alpha1.TransferFailed || deleted.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(deleted.Message, "no secret") {
+	if deleted.Phase != v1beta1.TransferFailed || deleted.Reason != v1beta1.ReasonJobCannotStart || !strings.Contains(deleted.Message, "no secret") {
 		t.Errorf("after the Job was deleted, it is %+v", deleted)
 	}
 }
 
 func TestRejectedJobFailsAfterTimeout(t *testing.T) {
-	obs := observation(v1alpha1.TransferStatus{}, JobObservation{})
-	s := withPhase(begin(v1alpha1.TransferStatus{}, obs, ""), obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+	obs := observation(v1beta1.TransferStatus{}, JobObservation{})
+	s := withPhase(begin(v1beta1.TransferStatus{}, obs, ""), obs, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, "exceeded quota")
 	if next := after(s, JobObservation{}, StuckTimeout-time.Second); next.IsFinished() {
 		t.Errorf("it has finished: %+v", next)
 	}
-	if next := after(s, JobObservation{}, StuckTimeout); next.Phase != v1alpha1.TransferFailed || next.Message != "exceeded quota" {
+	if next := after(s, JobObservation{}, StuckTimeout); next.Phase != v1beta1.TransferFailed || next.Message != "exceeded quota" {
 		t.Errorf("it is %+v", next)
 	}
 }
@@ -230,7 +230,7 @@ func TestProgressIs100PercentOnlyWhenComplete(t *testing.T) {
 }
 
 func TestLongMessageIsTruncatedBetweenCharacters(t *testing.T) {
-	s := withPhase(v1alpha1.TransferStatus{}, observation(v1alpha1.TransferStatus{}, JobObservation{}), v1alpha1.TransferPending, "R", "x"+strings.Repeat("ä", 2000))
+	s := withPhase(v1beta1.TransferStatus{}, observation(v1beta1.TransferStatus{}, JobObservation{}), v1beta1.TransferPending, "R", "x"+strings.Repeat("ä", 2000))
 	if len(s.Message) > 1024 || !utf8.ValidString(s.Message) || !strings.HasSuffix(s.Message, "ä…") {
 		t.Errorf("%d bytes, ending in %q", len(s.Message), s.Message[len(s.Message)-8:])
 	}

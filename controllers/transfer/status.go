@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
@@ -22,59 +22,59 @@ const maxMessage = 1000
 var reasonForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
 // begin returns the status that is written before the Job is created.
-func begin(s v1alpha1.TransferStatus, obs Observation, message string) v1alpha1.TransferStatus {
-	s = withPhase(s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, message)
+func begin(s v1beta1.TransferStatus, obs Observation, message string) v1beta1.TransferStatus {
+	s = withPhase(s, obs, v1beta1.TransferRunning, v1beta1.ReasonStarting, message)
 	s.JobName, s.StartTime = obs.Job.Name, &metav1.Time{Time: obs.Now.Truncate(time.Second)}
 	return s
 }
 
-func finish(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
+func finish(s v1beta1.TransferStatus, obs Observation, phase v1beta1.TransferPhase, reason, message string) v1beta1.TransferStatus {
 	s = withPhase(s, obs, phase, reason, message)
 	s.CompletionTime = &metav1.Time{Time: obs.Now.Truncate(time.Second)}
 	return s
 }
 
 // next returns the status of a running transfer after its Job was evaluated.
-func next(s v1alpha1.TransferStatus, obs Observation, state JobState) v1alpha1.TransferStatus {
+func next(s v1beta1.TransferStatus, obs Observation, state JobState) v1beta1.TransferStatus {
 	observedBefore := s.JobUID != ""
 	if obs.Job.Job != nil {
 		s.JobUID = string(obs.Job.Job.UID)
 	}
 	switch state.Stage {
 	case Absent:
-		rejected := s.Reason == v1alpha1.ReasonJobCannotStart
+		rejected := s.Reason == v1beta1.ReasonJobCannotStart
 		switch {
 		case !observedBefore && rejected && s.StartTime != nil && obs.Now.Sub(s.StartTime.Time) >= StuckTimeout,
 			observedBefore && rejected: // it was deleted because its pod could not start
-			return finish(s, obs, v1alpha1.TransferFailed, s.Reason, s.Message)
+			return finish(s, obs, v1beta1.TransferFailed, s.Reason, s.Message)
 		case !observedBefore: // it will be created
 			return s
 		}
-		return finish(s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted,
+		return finish(s, obs, v1beta1.TransferFailed, v1beta1.ReasonJobDeleted,
 			fmt.Sprintf("Job %s was deleted before it finished. Create another %s", s.JobName, transferOf(obs.Object).kind))
 	case Terminating: // the status keeps the reason, which may be why the Job is deleted
 		return s
 	case Foreign, Failed:
 		s.Progress = progressOf(s.Progress, state, false)
-		return finish(s, obs, v1alpha1.TransferFailed, state.Reason, state.Message)
+		return finish(s, obs, v1beta1.TransferFailed, state.Reason, state.Message)
 	case Succeeded:
 		s.Progress = progressOf(s.Progress, state, true)
-		return finish(s, obs, v1alpha1.TransferComplete, state.Reason, state.Message)
+		return finish(s, obs, v1beta1.TransferComplete, state.Reason, state.Message)
 	default:
 		s.Progress = progressOf(s.Progress, state, false)
-		return withPhase(s, obs, v1alpha1.TransferRunning, state.Reason, state.Message)
+		return withPhase(s, obs, v1beta1.TransferRunning, state.Reason, state.Message)
 	}
 }
 
 // progressOf returns the progress of a Job, or the last one that is known. It is nil until a
 // container has run.
-func progressOf(last *v1alpha1.TransferProgress, state JobState, complete bool) *v1alpha1.TransferProgress {
-	var p v1alpha1.TransferProgress
+func progressOf(last *v1beta1.TransferProgress, state JobState, complete bool) *v1beta1.TransferProgress {
+	var p v1beta1.TransferProgress
 	switch o, r := state.Outcome, state.Progress; {
 	case o != nil:
-		p = v1alpha1.TransferProgress{Items: o.Items, TotalItems: o.TotalItems, Bytes: o.Bytes, ItemsPerSecond: o.ItemsPerSecond}
+		p = v1beta1.TransferProgress{Items: o.Items, TotalItems: o.TotalItems, Bytes: o.Bytes, ItemsPerSecond: o.ItemsPerSecond}
 	case r != nil:
-		p = v1alpha1.TransferProgress{Items: r.Items, TotalItems: r.TotalItems, Bytes: r.Bytes, ItemsPerSecond: r.ItemsPerSecond}
+		p = v1beta1.TransferProgress{Items: r.Items, TotalItems: r.TotalItems, Bytes: r.Bytes, ItemsPerSecond: r.ItemsPerSecond}
 	case last != nil || !state.Started:
 		return last
 	}
@@ -95,16 +95,16 @@ func percent(items, total int64) int32 {
 }
 
 // withPhase returns a status with a phase and its two conditions, which always exist.
-func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
+func withPhase(s v1beta1.TransferStatus, obs Observation, phase v1beta1.TransferPhase, reason, message string) v1beta1.TransferStatus {
 	generation := obs.Object.GetGeneration()
 	if !reasonForm.MatchString(reason) { // a Job's pod may report anything
-		reason = v1alpha1.ReasonJobFailed
+		reason = v1beta1.ReasonJobFailed
 	}
 	s.ObservedGeneration, s.Phase, s.Reason, s.Message = generation, phase, reason, text.Truncate(message, maxMessage)
 	s.Conditions = slices.Clone(s.Conditions)
 	for kind, holds := range map[string]bool{
-		v1alpha1.ConditionComplete: phase == v1alpha1.TransferComplete,
-		v1alpha1.ConditionFailed:   phase == v1alpha1.TransferFailed,
+		v1beta1.ConditionComplete: phase == v1beta1.TransferComplete,
+		v1beta1.ConditionFailed:   phase == v1beta1.TransferFailed,
 	} {
 		status := metav1.ConditionFalse
 		if holds {
@@ -131,13 +131,13 @@ func WithMessage(s Status, message string) Status {
 }
 
 // SnapshotOf returns a snapshot as the status describes it; nil when there is none.
-func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1alpha1.SnapshotStatus {
+func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1beta1.SnapshotStatus {
 	if s == nil {
 		return nil
 	}
-	return &v1alpha1.SnapshotStatus{
+	return &v1beta1.SnapshotStatus{
 		Path:          path,
-		TakenAt:       v1alpha1.Time(s.TakenAt),
+		TakenAt:       v1beta1.Time(s.TakenAt),
 		Shards:        int32(s.Shards), //nolint:gosec // at most 1000
 		Items:         s.Items,
 		Bytes:         s.Bytes,

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // storeOf returns a store as the Job's program knows it.
-func storeOf(s v1alpha1.SnapshotStore) snapshotwire.Store {
+func storeOf(s v1beta1.SnapshotStore) snapshotwire.Store {
 	if claim := s.PersistentVolumeClaim; claim != nil {
 		return snapshotwire.Store{Folder: path.Join(snapshotwire.StorePath, claim.SubPath)}
 	}
@@ -38,7 +38,7 @@ func storeOf(s v1alpha1.SnapshotStore) snapshotwire.Store {
 }
 
 // storeVolumes returns the volumes of a store, and where they are mounted.
-func storeVolumes(s v1alpha1.SnapshotStore, readOnly bool) ([]corev1.Volume, []corev1.VolumeMount) {
+func storeVolumes(s v1beta1.SnapshotStore, readOnly bool) ([]corev1.Volume, []corev1.VolumeMount) {
 	switch {
 	case s.PersistentVolumeClaim != nil:
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
@@ -56,7 +56,7 @@ func storeVolumes(s v1alpha1.SnapshotStore, readOnly bool) ([]corev1.Volume, []c
 
 // storeEnvironment returns the credentials of a store, which the kubelet reads: the
 // operator may not.
-func storeEnvironment(s v1alpha1.SnapshotStore) []corev1.EnvVar {
+func storeEnvironment(s v1beta1.SnapshotStore) []corev1.EnvVar {
 	if s.S3 == nil || s.S3.CredentialsSecretName == "" {
 		return nil
 	}
@@ -77,7 +77,7 @@ func storeEnvironment(s v1alpha1.SnapshotStore) []corev1.EnvVar {
 }
 
 // Describe returns the location of a path in a store, for a message.
-func Describe(s v1alpha1.SnapshotStore, name string) string {
+func Describe(s v1beta1.SnapshotStore, name string) string {
 	if claim := s.PersistentVolumeClaim; claim != nil {
 		return "directory " + path.Join(claim.SubPath, name) + " of PersistentVolumeClaim " + claim.ClaimName
 	}
@@ -88,7 +88,7 @@ func Describe(s v1alpha1.SnapshotStore, name string) string {
 	return at
 }
 
-func requirement(s v1alpha1.SnapshotStore) string {
+func requirement(s v1beta1.SnapshotStore) string {
 	switch {
 	case s.PersistentVolumeClaim != nil:
 		return "PersistentVolumeClaim " + s.PersistentVolumeClaim.ClaimName
@@ -101,7 +101,7 @@ func requirement(s v1alpha1.SnapshotStore) string {
 
 // SnapshotPath returns the path of a backup's snapshot in its store. A backup that is
 // recreated under the same name has another one.
-func SnapshotPath(b *v1alpha1.MemcachedBackup) string {
+func SnapshotPath(b *v1beta1.MemcachedBackup) string {
 	uid := string(b.UID)
 	return path.Join(b.Namespace, b.Spec.MemcachedRef.Name, b.Name+"-"+uid[:min(8, len(uid))])
 }

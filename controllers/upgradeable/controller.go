@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
 
@@ -101,7 +101,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		Named("upgradeable").
 		// In an upgrade the new operator is ready before the old one releases the lease.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Watches(&v1alpha1.Memcached{}, debounced, builder.WithPredicates(relevantChange())).
+		Watches(&v1beta1.Memcached{}, debounced, builder.WithPredicates(relevantChange())).
 		// There may be no Memcached at first.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
@@ -112,7 +112,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 
 func relevantChange() predicate.Predicate {
 	isChanging := func(o client.Object) bool {
-		m, ok := o.(*v1alpha1.Memcached)
+		m, ok := o.(*v1beta1.Memcached)
 		return ok && isChanging(m)
 	}
 	return predicate.Funcs{
@@ -134,7 +134,7 @@ func (r *Reconciler) Ready(probe *http.Request) error {
 
 // Reconcile writes the condition if it differs from what the Memcacheds amount to.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	var memcacheds v1alpha1.MemcachedList
+	var memcacheds v1beta1.MemcachedList
 	if err := r.Client.List(ctx, &memcacheds, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Memcacheds: %w", err)
 	}
@@ -166,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // upgradeable returns the condition that follows the current one, which may be nil, and when
 // it changes without an event; 0 is never.
-func upgradeable(memcacheds []v1alpha1.Memcached, current *metav1.Condition, now time.Time) (metav1.Condition, time.Duration) {
+func upgradeable(memcacheds []v1beta1.Memcached, current *metav1.Condition, now time.Time) (metav1.Condition, time.Duration) {
 	var (
 		changing []string
 		recheck  time.Duration
@@ -208,20 +208,20 @@ func summarize(names []string) string {
 
 // isChanging reports whether the operator is changing a Memcached. Between a change of the
 // spec and the first status after it, nothing has been done that two releases could share.
-func isChanging(m *v1alpha1.Memcached) bool {
+func isChanging(m *v1beta1.Memcached) bool {
 	switch {
 	case m.DeletionTimestamp != nil: // that is up to the garbage collector
 		return false
 	case m.Spec.Paused:
 		return false
 	}
-	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionProgressing) &&
-		!meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	return meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionProgressing) &&
+		!meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
 }
 
 // changingSince returns when a Memcached that is changing began to.
-func changingSince(m *v1alpha1.Memcached) time.Time {
-	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
+func changingSince(m *v1beta1.Memcached) time.Time {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
 	if c == nil {
 		return time.Time{}
 	}

@@ -20,14 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // memcached returns one whose status says so.
-func memcached(name string, edit ...func(*v1alpha1.Memcached)) v1alpha1.Memcached {
-	m := v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Generation: 2}}
+func memcached(name string, edit ...func(*v1beta1.Memcached)) v1beta1.Memcached {
+	m := v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Generation: 2}}
 	m.Status.ObservedGeneration = 2
 	for _, e := range edit {
 		e(&m)
@@ -35,8 +35,8 @@ func memcached(name string, edit ...func(*v1alpha1.Memcached)) v1alpha1.Memcache
 	return m
 }
 
-func is(condition string) func(*v1alpha1.Memcached) {
-	return func(m *v1alpha1.Memcached) {
+func is(condition string) func(*v1beta1.Memcached) {
+	return func(m *v1beta1.Memcached) {
 		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)})
 	}
 }
@@ -44,23 +44,23 @@ func is(condition string) func(*v1alpha1.Memcached) {
 const upToDate = "no Memcached is being changed"
 
 func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
-	progressing, degraded := is(v1alpha1.ConditionProgressing), is(v1alpha1.ConditionDegraded)
-	deleted := func(m *v1alpha1.Memcached) {
+	progressing, degraded := is(v1beta1.ConditionProgressing), is(v1beta1.ConditionDegraded)
+	deleted := func(m *v1beta1.Memcached) {
 		m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/x"}
 	}
-	paused := func(m *v1alpha1.Memcached) { m.Spec.Paused = true }
+	paused := func(m *v1beta1.Memcached) { m.Spec.Paused = true }
 	for name, test := range map[string]struct {
-		memcacheds []v1alpha1.Memcached
+		memcacheds []v1beta1.Memcached
 		status     metav1.ConditionStatus
 		message    string
 	}{
 		"there is none":                    {nil, metav1.ConditionTrue, upToDate},
-		"all are up to date":               {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, upToDate},
-		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "Memcached team/b is being changed"},
-		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "Memcached team/a and 2 more are being changed"},
-		"one requires manual intervention": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, upToDate},
-		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, upToDate},
-		"a paused one progresses":          {[]v1alpha1.Memcached{memcached("a", paused, progressing)}, metav1.ConditionTrue, upToDate},
+		"all are up to date":               {[]v1beta1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, upToDate},
+		"one progresses":                   {[]v1beta1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "Memcached team/b is being changed"},
+		"three progress":                   {[]v1beta1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "Memcached team/a and 2 more are being changed"},
+		"one requires manual intervention": {[]v1beta1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, upToDate},
+		"one is being deleted":             {[]v1beta1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, upToDate},
+		"a paused one progresses":          {[]v1beta1.Memcached{memcached("a", paused, progressing)}, metav1.ConditionTrue, upToDate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := upgradeable(test.memcacheds, nil, noon)
@@ -73,21 +73,21 @@ func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 
 // An update may wait for something that never happens.
 func TestMemcachedBlocksUpgradeForHalfAnHour(t *testing.T) {
-	progressing := is(v1alpha1.ConditionProgressing)
-	started := func(ago time.Duration) func(*v1alpha1.Memcached) {
-		return func(m *v1alpha1.Memcached) {
+	progressing := is(v1beta1.ConditionProgressing)
+	started := func(ago time.Duration) func(*v1beta1.Memcached) {
+		return func(m *v1beta1.Memcached) {
 			m.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-ago))
 		}
 	}
 	for name, test := range map[string]struct {
-		memcacheds []v1alpha1.Memcached
+		memcacheds []v1beta1.Memcached
 		message    string
 		recheck    time.Duration
 	}{
-		"it has just started":        {[]v1alpha1.Memcached{memcached("a", progressing, started(0))}, "Memcached team/a is being changed", maxBlock},
-		"it takes long":              {[]v1alpha1.Memcached{memcached("a", progressing, started(29*time.Minute))}, "Memcached team/a is being changed", time.Minute},
-		"it takes too long":          {[]v1alpha1.Memcached{memcached("a", progressing, started(maxBlock))}, upToDate, 0},
-		"another one takes too long": {[]v1alpha1.Memcached{memcached("a", progressing, started(time.Hour)), memcached("b", progressing, started(10*time.Minute))}, "Memcached team/b is being changed", 20 * time.Minute},
+		"it has just started":        {[]v1beta1.Memcached{memcached("a", progressing, started(0))}, "Memcached team/a is being changed", maxBlock},
+		"it takes long":              {[]v1beta1.Memcached{memcached("a", progressing, started(29*time.Minute))}, "Memcached team/a is being changed", time.Minute},
+		"it takes too long":          {[]v1beta1.Memcached{memcached("a", progressing, started(maxBlock))}, upToDate, 0},
+		"another one takes too long": {[]v1beta1.Memcached{memcached("a", progressing, started(time.Hour)), memcached("b", progressing, started(10*time.Minute))}, "Memcached team/b is being changed", 20 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, recheck := upgradeable(test.memcacheds, nil, noon); got.Message != test.message || recheck != test.recheck {
@@ -103,9 +103,9 @@ func TestChangesOneAfterAnotherBlockUpgradeForHalfAnHour(t *testing.T) {
 	changing := true
 	after := func(d time.Duration) metav1.Condition {
 		now := noon.Add(d)
-		var all []v1alpha1.Memcached
+		var all []v1beta1.Memcached
 		if changing {
-			all = append(all, memcached("a", is(v1alpha1.ConditionProgressing), func(m *v1alpha1.Memcached) {
+			all = append(all, memcached("a", is(v1beta1.ConditionProgressing), func(m *v1beta1.Memcached) {
 				m.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
 			}))
 		}
@@ -164,7 +164,7 @@ func (c *fakeCondition) Set(_ context.Context, status metav1.ConditionStatus, op
 func reconciled(t *testing.T, condition *fakeCondition, lists ...client.ObjectList) (*Reconciler, ctrl.Result, error) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithLists(lists...).Build()
@@ -204,7 +204,7 @@ func TestOperatorIsReadyOnceOperatorConditionIsWritten(t *testing.T) {
 	if err := readyNow(t, &Reconciler{}); err == nil {
 		t.Error("it is ready before the first report")
 	}
-	r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}})
+	r, _, err := reconciled(t, condition, &v1beta1.MemcachedList{Items: []v1beta1.Memcached{memcached("a", is(v1beta1.ConditionProgressing))}})
 	if err != nil || readyNow(t, r) != nil {
 		t.Errorf("it is not ready after the first report: %v, %v", err, readyNow(t, r))
 	}
@@ -216,7 +216,7 @@ func TestOperatorIsReadyOnceOperatorConditionIsWritten(t *testing.T) {
 func TestUnchangedConditionIsNotWrittenAgain(t *testing.T) {
 	condition := &fakeCondition{}
 	for range 3 {
-		r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a")}})
+		r, _, err := reconciled(t, condition, &v1beta1.MemcachedList{Items: []v1beta1.Memcached{memcached("a")}})
 		if err != nil || readyNow(t, r) != nil {
 			t.Fatal(err, readyNow(t, r))
 		}
@@ -247,11 +247,11 @@ func TestOperatorIsNotReadyAfterFailedWrite(t *testing.T) {
 
 // Each reconcile lists all objects.
 func TestOnlyRelevantChangesTriggerReconcile(t *testing.T) {
-	at := func(version string, m v1alpha1.Memcached) *v1alpha1.Memcached {
+	at := func(version string, m v1beta1.Memcached) *v1beta1.Memcached {
 		m.ResourceVersion = version
 		return &m
 	}
-	idle, busy := memcached("a"), memcached("a", is(v1alpha1.ConditionProgressing))
+	idle, busy := memcached("a"), memcached("a", is(v1beta1.ConditionProgressing))
 	for name, test := range map[string]struct {
 		was, is client.Object
 		want    bool

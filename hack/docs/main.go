@@ -1,5 +1,5 @@
 // Docs writes the generated pages of docs/: the API reference from the CRDs, the
-// troubleshooting page from the comments of the reasons in api/v1alpha1, and the reference of
+// troubleshooting page from the comments of the reasons in api/v1beta1, and the reference of
 // the metrics from the agent's table. It also writes config/monitoring: the rules and dashboards that the operator creates,
 // for a Prometheus and a Grafana that read files.
 package main
@@ -39,7 +39,7 @@ func generate(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	reasons, err := readReasons(filepath.Join(root, "api", "v1alpha1"))
+	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const root = "../.."
@@ -40,7 +40,7 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 }
 
 func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
-	reasons, err := readReasons(filepath.Join(root, "api", "v1alpha1"))
+	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
 		}
 	}
 	// One of each group, so that a group that is no longer found fails.
-	for _, want := range []string{v1alpha1.ReasonShardsNotReady, v1alpha1.ReasonScalingIn, string(v1alpha1.GateImageNotVerified), v1alpha1.ReasonNodeLost,
-		v1alpha1.EventRefillSkipped, v1alpha1.ReasonStoreFull, v1alpha1.EventDeletionBlocked, v1alpha1.ReasonSuspended, v1alpha1.EventMissedSchedule} {
+	for _, want := range []string{v1beta1.ReasonShardsNotReady, v1beta1.ReasonScalingIn, string(v1beta1.GateImageNotVerified), v1beta1.ReasonNodeLost,
+		v1beta1.EventRefillSkipped, v1beta1.ReasonStoreFull, v1beta1.EventDeletionBlocked, v1beta1.ReasonSuspended, v1beta1.EventMissedSchedule} {
 		if !slices.Contains(values, want) {
 			t.Errorf("the reason %s wasn't found in the API", want)
 		}
@@ -71,7 +71,7 @@ func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
 
 func TestReasonWithoutAnActionIsAnError(t *testing.T) {
 	directory := t.TempDir()
-	source := "package v1alpha1\n\n// Reasons of Ready.\nconst (\n\t// ReasonOdd: it is odd.\n\tReasonOdd = \"Odd\"\n)\n"
+	source := "package v1beta1\n\n// Reasons of Ready.\nconst (\n\t// ReasonOdd: it is odd.\n\tReasonOdd = \"Odd\"\n)\n"
 	if err := os.WriteFile(filepath.Join(directory, "conditions.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}

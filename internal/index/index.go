@@ -14,7 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The indexes.
@@ -36,16 +36,16 @@ func Setup(ctx context.Context, cache client.FieldIndexer) error {
 		name  string
 		value func(client.Object) string
 	}{
-		{&appsv1.ReplicaSet{}, Instance, label(v1alpha1.LabelInstance)},
-		{&corev1.Service{}, Instance, label(v1alpha1.LabelInstance)},
-		{&policyv1.PodDisruptionBudget{}, Instance, label(v1alpha1.LabelInstance)},
-		{&networkingv1.NetworkPolicy{}, Instance, label(v1alpha1.LabelInstance)},
-		{&corev1.Pod{}, Instance, label(v1alpha1.LabelInstance)},
-		{&v1alpha1.MemcachedBackup{}, Schedule, label(v1alpha1.LabelSchedule)},
-		{&v1alpha1.MemcachedBackup{}, Memcached, func(o client.Object) string { return o.(*v1alpha1.MemcachedBackup).Spec.MemcachedRef.Name }},
-		{&v1alpha1.MemcachedRestore{}, Memcached, func(o client.Object) string { return o.(*v1alpha1.MemcachedRestore).Spec.MemcachedRef.Name }},
-		{&v1alpha1.MemcachedRestore{}, Backup, func(o client.Object) string {
-			if ref := o.(*v1alpha1.MemcachedRestore).Spec.BackupRef; ref != nil {
+		{&appsv1.ReplicaSet{}, Instance, label(v1beta1.LabelInstance)},
+		{&corev1.Service{}, Instance, label(v1beta1.LabelInstance)},
+		{&policyv1.PodDisruptionBudget{}, Instance, label(v1beta1.LabelInstance)},
+		{&networkingv1.NetworkPolicy{}, Instance, label(v1beta1.LabelInstance)},
+		{&corev1.Pod{}, Instance, label(v1beta1.LabelInstance)},
+		{&v1beta1.MemcachedBackup{}, Schedule, label(v1beta1.LabelSchedule)},
+		{&v1beta1.MemcachedBackup{}, Memcached, func(o client.Object) string { return o.(*v1beta1.MemcachedBackup).Spec.MemcachedRef.Name }},
+		{&v1beta1.MemcachedRestore{}, Memcached, func(o client.Object) string { return o.(*v1beta1.MemcachedRestore).Spec.MemcachedRef.Name }},
+		{&v1beta1.MemcachedRestore{}, Backup, func(o client.Object) string {
+			if ref := o.(*v1beta1.MemcachedRestore).Spec.BackupRef; ref != nil {
 				return ref.Name
 			}
 			return ""

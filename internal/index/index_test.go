@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // builder gives an in-memory client the indexes of a cache.
@@ -31,7 +31,7 @@ func (b builder) IndexField(_ context.Context, o client.Object, name string, val
 // The lists have no other selector: only the index restricts them.
 func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -41,15 +41,15 @@ func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 		meta := func(prefix string) metav1.ObjectMeta {
 			o := metav1.ObjectMeta{Namespace: "team", Name: prefix + of}
 			if of != "" {
-				o.Labels = map[string]string{v1alpha1.LabelInstance: of, v1alpha1.LabelSchedule: of}
+				o.Labels = map[string]string{v1beta1.LabelInstance: of, v1beta1.LabelSchedule: of}
 			}
 			return o
 		}
-		restore := &v1alpha1.MemcachedRestore{ObjectMeta: meta("x")}
+		restore := &v1beta1.MemcachedRestore{ObjectMeta: meta("x")}
 		if restore.Spec.MemcachedRef.Name = of; of != "" {
-			restore.Spec.BackupRef = &v1alpha1.BackupReference{Name: of}
+			restore.Spec.BackupRef = &v1beta1.BackupReference{Name: of}
 		}
-		backup := &v1alpha1.MemcachedBackup{ObjectMeta: meta("x")}
+		backup := &v1beta1.MemcachedBackup{ObjectMeta: meta("x")}
 		backup.Spec.MemcachedRef.Name = of
 		objects = append(objects, restore, backup, &corev1.Pod{ObjectMeta: meta("x")}, &corev1.Service{ObjectMeta: meta("x")},
 			&appsv1.ReplicaSet{ObjectMeta: meta("x")}, &policyv1.PodDisruptionBudget{ObjectMeta: meta("x")}, &networkingv1.NetworkPolicy{ObjectMeta: meta("x")})
@@ -65,8 +65,8 @@ func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 	}{
 		{&corev1.PodList{}, Instance}, {&corev1.ServiceList{}, Instance}, {&appsv1.ReplicaSetList{}, Instance},
 		{&policyv1.PodDisruptionBudgetList{}, Instance}, {&networkingv1.NetworkPolicyList{}, Instance},
-		{&v1alpha1.MemcachedRestoreList{}, Memcached}, {&v1alpha1.MemcachedRestoreList{}, Backup},
-		{&v1alpha1.MemcachedBackupList{}, Memcached}, {&v1alpha1.MemcachedBackupList{}, Schedule},
+		{&v1beta1.MemcachedRestoreList{}, Memcached}, {&v1beta1.MemcachedRestoreList{}, Backup},
+		{&v1beta1.MemcachedBackupList{}, Memcached}, {&v1beta1.MemcachedBackupList{}, Schedule},
 	} {
 		t.Run(fmt.Sprintf("%T by %s", c.list, c.by), func(t *testing.T) {
 			if err := indexed.List(t.Context(), c.list, client.InNamespace("team"), client.MatchingFields{c.by: "cache"}); err != nil {

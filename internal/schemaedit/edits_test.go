@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestEditsOfASeedAreTheSame(t *testing.T) {
@@ -96,7 +96,7 @@ func TestEditsHaveTheDescribedResultAndCanBeRead(t *testing.T) {
 		}
 		if err == nil {
 			// One that the operator cannot read would end its watch for all Memcacheds.
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(admitted.Object, &v1alpha1.Memcached{}); err != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(admitted.Object, &v1beta1.Memcached{}); err != nil {
 				t.Errorf("%s: %v", story, err)
 			}
 		}

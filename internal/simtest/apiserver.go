@@ -38,14 +38,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
 )
 
 // Scheme has the kinds of Kubernetes and of the operator.
 var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -439,7 +439,7 @@ var schemas = sync.OnceValue(func() map[Kind]*schemaedit.Schema {
 	}
 	all := map[Kind]*schemaedit.Schema{}
 	for _, k := range []Kind{KindMemcached, KindBackup, KindRestore, KindSchedule} {
-		file := v1alpha1.GroupVersion.Group + "_" + strings.ToLower(string(k)) + "s.yaml"
+		file := v1beta1.GroupVersion.Group + "_" + strings.ToLower(string(k)) + "s.yaml"
 		if all[k], err = schemaedit.Load(filepath.Join(bases, file)); err != nil {
 			panic(err)
 		}
@@ -505,7 +505,7 @@ func throughJSON(from, to any) error {
 func toUnstructured(k Kind, o client.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(string(k)))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(string(k)))
 	return u, err
 }
 

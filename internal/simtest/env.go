@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -65,7 +65,7 @@ func (env *Env) Must(err error) {
 }
 
 // Create creates a Memcached with a spec in YAML.
-func (env *Env) Create(name, spec string) *v1alpha1.Memcached {
+func (env *Env) Create(name, spec string) *v1beta1.Memcached {
 	env.Helper()
 	m, err := env.TryCreate(name, spec)
 	env.Must(err)
@@ -73,14 +73,14 @@ func (env *Env) Create(name, spec string) *v1alpha1.Memcached {
 }
 
 // TryCreate creates a Memcached, which the API server may reject.
-func (env *Env) TryCreate(name, spec string) (*v1alpha1.Memcached, error) {
+func (env *Env) TryCreate(name, spec string) (*v1beta1.Memcached, error) {
 	env.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(spec))
 	env.Must(err)
 	o := map[string]any{}
 	env.Must(json.Unmarshal(raw, &o)) // with integers
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Memcached"))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Memcached"))
 	u.SetName(name)
 	u.SetNamespace(env.Namespace)
 	u.Object["spec"] = o
@@ -91,9 +91,9 @@ func (env *Env) TryCreate(name, spec string) (*v1alpha1.Memcached, error) {
 }
 
 // Get reads a Memcached.
-func (env *Env) Get(name string) *v1alpha1.Memcached {
+func (env *Env) Get(name string) *v1beta1.Memcached {
 	env.Helper()
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	env.Read(name, m)
 	return m
 }
@@ -113,7 +113,7 @@ func (env *Env) Exists(name string, o client.Object) bool {
 }
 
 // Change edits a Memcached as a user does.
-func (env *Env) Change(name string, edit func(*v1alpha1.Memcached)) {
+func (env *Env) Change(name string, edit func(*v1beta1.Memcached)) {
 	env.Helper()
 	m := env.Get(name)
 	edit(m)
@@ -126,7 +126,7 @@ func (env *Env) Request(name string) ctrl.Request {
 }
 
 // Reconcile runs one reconcile and returns the Memcached after it.
-func (env *Env) Reconcile(name string) *v1alpha1.Memcached {
+func (env *Env) Reconcile(name string) *v1beta1.Memcached {
 	env.Helper()
 	_, err := env.Operator.Reconcile(env.Ctx, env.Request(name))
 	env.Must(err)
@@ -134,7 +134,7 @@ func (env *Env) Reconcile(name string) *v1alpha1.Memcached {
 }
 
 // Converge reconciles until the operator writes nothing more.
-func (env *Env) Converge(name string) *v1alpha1.Memcached {
+func (env *Env) Converge(name string) *v1beta1.Memcached {
 	env.Helper()
 	for range 10 {
 		before := env.Writes.Load()
@@ -171,7 +171,7 @@ func (env *Env) WantEvent(events []string, reason string) {
 }
 
 // WantCondition fails the test unless a condition of the latest generation is like that, with these words in its message.
-func (env *Env) WantCondition(m *v1alpha1.Memcached, kind string, status metav1.ConditionStatus, reason string, words ...string) {
+func (env *Env) WantCondition(m *v1beta1.Memcached, kind string, status metav1.ConditionStatus, reason string, words ...string) {
 	env.Helper()
 	c := meta.FindStatusCondition(m.Status.Conditions, kind)
 	if c == nil {
@@ -227,6 +227,6 @@ func (env *Env) SetPod(pod *corev1.Pod, ip string, ready bool, container string)
 func (env *Env) Answer(pod *corev1.Pod, start agentwire.Start, version string) {
 	env.Agents[pod.Status.PodIP] = agentwire.Status{
 		Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: version, Start: start,
-		Restart: pod.Annotations[v1alpha1.AnnotationRestart],
+		Restart: pod.Annotations[v1beta1.AnnotationRestart],
 	}
 }

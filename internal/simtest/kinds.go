@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // Kind of an object.
@@ -38,10 +38,10 @@ var Kinds = []Kind{KindMemcached, KindBackup, KindRestore, KindSchedule, KindRep
 
 // goTypes of the objects of the kinds.
 var goTypes = map[Kind]reflect.Type{
-	KindMemcached:     reflect.TypeFor[v1alpha1.Memcached](),
-	KindBackup:        reflect.TypeFor[v1alpha1.MemcachedBackup](),
-	KindRestore:       reflect.TypeFor[v1alpha1.MemcachedRestore](),
-	KindSchedule:      reflect.TypeFor[v1alpha1.MemcachedScheduledBackup](),
+	KindMemcached:     reflect.TypeFor[v1beta1.Memcached](),
+	KindBackup:        reflect.TypeFor[v1beta1.MemcachedBackup](),
+	KindRestore:       reflect.TypeFor[v1beta1.MemcachedRestore](),
+	KindSchedule:      reflect.TypeFor[v1beta1.MemcachedScheduledBackup](),
 	KindReplicaSet:    reflect.TypeFor[appsv1.ReplicaSet](),
 	KindService:       reflect.TypeFor[corev1.Service](),
 	KindBudget:        reflect.TypeFor[policyv1.PodDisruptionBudget](),

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -175,7 +175,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 	case !p.Runs:
 	case p.brought[annotations.Arguments] != p.Arguments && p.announced() == "" && p.problem == "":
 		could = append(could, act("restarts memcached with other arguments", func() { p.rearm() })...)
-	case p.brought[v1alpha1.AnnotationRestart] != p.restart && p.announced() == "" && p.problem == "" && p.Serves:
+	case p.brought[v1beta1.AnnotationRestart] != p.restart && p.announced() == "" && p.problem == "" && p.Serves:
 		could = append(could, act("restarts memcached as its annotation says", func() { p.rearm() })...)
 	case p.brought[annotations.Arguments] == p.Arguments && p.problem != "":
 		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
@@ -183,7 +183,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		switch from := cl.source(p); {
 		case from == nil:
 			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
-		case cl.PodOf(from).DeletionTimestamp != nil && pod.Annotations[annotations.Handover] == string(v1alpha1.HandoverAvailable):
+		case cl.PodOf(from).DeletionTimestamp != nil && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
 			could = append(could, act("has the items of pod "+from.Pod+", and both serve", func() {
 				p.Items, p.receives, p.Serves, p.follows = from.Items, false, true, from
 			})...)
@@ -330,7 +330,7 @@ func (p *Proc) rearm() {
 // load has memcached start with what the data volume holds.
 func (p *Proc) load() {
 	p.Starts++
-	p.restart, p.Certificate = p.brought[v1alpha1.AnnotationRestart], p.cluster.Certificate
+	p.restart, p.Certificate = p.brought[v1beta1.AnnotationRestart], p.cluster.Certificate
 	before := p.saved.items
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.cluster.Clock.Now()}
 	if p.saved.image != "" && shape(p.saved.arguments) == shape(p.Arguments) {

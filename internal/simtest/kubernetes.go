@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -268,19 +268,19 @@ func (cl *Cluster) NodeOf(p *Proc) *Node { return cl.nodeNamed(p.Node) }
 
 // runRestores does what the restore controller does with a MemcachedRestore.
 func (cl *Cluster) runRestores() []Action {
-	return transfers(cl, "restore", func(r *v1alpha1.MemcachedRestore) *v1alpha1.TransferStatus { return &r.Status.TransferStatus },
-		func(r *v1alpha1.MemcachedRestore) { r.Status.Restored = ItemsPerShard })
+	return transfers(cl, "restore", func(r *v1beta1.MemcachedRestore) *v1beta1.TransferStatus { return &r.Status.TransferStatus },
+		func(r *v1beta1.MemcachedRestore) { r.Status.Restored = ItemsPerShard })
 }
 
 // runBackups does what the backup controller does with a MemcachedBackup.
 func (cl *Cluster) runBackups() []Action {
-	return transfers(cl, "backup", func(b *v1alpha1.MemcachedBackup) *v1alpha1.TransferStatus { return &b.Status.TransferStatus },
-		func(b *v1alpha1.MemcachedBackup) {
-			b.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(cl.Clock.Now()), Items: ItemsPerShard}
+	return transfers(cl, "backup", func(b *v1beta1.MemcachedBackup) *v1beta1.TransferStatus { return &b.Status.TransferStatus },
+		func(b *v1beta1.MemcachedBackup) {
+			b.Status.Snapshot = &v1beta1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(cl.Clock.Now()), Items: ItemsPerShard}
 		})
 }
 
-func transfers[T client.Object](cl *Cluster, name string, statusOf func(T) *v1alpha1.TransferStatus, complete func(T)) []Action {
+func transfers[T client.Object](cl *Cluster, name string, statusOf func(T) *v1beta1.TransferStatus, complete func(T)) []Action {
 	var could []Action
 	for _, o := range All[T](cl.Server) {
 		if statusOf(o).IsFinished() || o.GetDeletionTimestamp() != nil {
@@ -292,9 +292,9 @@ func transfers[T client.Object](cl *Cluster, name string, statusOf func(T) *v1al
 		could = append(could, Action{"the " + name + " controller goes on with " + o.GetName(), func() {
 			o := o.DeepCopyObject().(T)
 			if status := statusOf(o); status.Phase == "" {
-				status.Phase, cl.began[o.GetUID()] = v1alpha1.TransferRunning, cl.Clock.Now()
+				status.Phase, cl.began[o.GetUID()] = v1beta1.TransferRunning, cl.Clock.Now()
 			} else {
-				status.Phase = v1alpha1.TransferComplete
+				status.Phase = v1beta1.TransferComplete
 				complete(o)
 			}
 			cl.updateStatus(o)
@@ -316,7 +316,7 @@ func isFinished(pod *corev1.Pod) bool {
 
 // IsPreflight reports whether a pod checks an image.
 func IsPreflight(pod *corev1.Pod) bool {
-	return pod.Labels[v1alpha1.LabelName] == annotations.PreflightName
+	return pod.Labels[v1beta1.LabelName] == annotations.PreflightName
 }
 
 // ShardOf returns the shard that a pod is of, empty when it is of none.
@@ -324,8 +324,8 @@ func ShardOf(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOf(pod); owner != nil && !IsPreflight(pod) {
 		return owner.Name
 	}
-	if ordinal := pod.Labels[v1alpha1.LabelShard]; ordinal != "" {
-		return pod.Labels[v1alpha1.LabelInstance] + "-" + ordinal
+	if ordinal := pod.Labels[v1beta1.LabelShard]; ordinal != "" {
+		return pod.Labels[v1beta1.LabelInstance] + "-" + ordinal
 	}
 	return ""
 }

@@ -9,13 +9,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // Schema returns the schema of a kind, such as memcachedbackups, from its CRD. Root is the path of the project's root.
 func Schema(t testing.TB, root, plural string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "config/crd/bases", v1alpha1.GroupVersion.Group+"_"+plural+".yaml"))
+	raw, err := os.ReadFile(filepath.Join(root, "config/crd/bases", v1beta1.GroupVersion.Group+"_"+plural+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestScaleSubresourceSetsTheSize(t *testing.T) {
@@ -20,7 +20,7 @@ func TestScaleSubresourceSetsTheSize(t *testing.T) {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))
 	env.Must(admin.SubResource("scale").Patch(env.Ctx, m, patch))
 	m = env.Converge("cache")
-	if *m.Spec.Size != 3 || m.Status.Size != 3 || !strings.Contains(m.Status.Selector, v1alpha1.LabelInstance+"=cache") {
+	if *m.Spec.Size != 3 || m.Status.Size != 3 || !strings.Contains(m.Status.Selector, v1beta1.LabelInstance+"=cache") {
 		t.Errorf("size %d, status %+v", *m.Spec.Size, m.Status)
 	}
 }
@@ -54,7 +54,7 @@ func (env *testEnv) table() *metav1.Table {
 	tables, err := rest.UnversionedRESTClientFor(config)
 	env.Must(err)
 	table := &metav1.Table{}
-	env.Must(tables.Get().Timeout(time.Minute).AbsPath("/apis/"+v1alpha1.GroupVersion.String()+"/namespaces/"+env.Namespace+"/memcacheds").
+	env.Must(tables.Get().Timeout(time.Minute).AbsPath("/apis/"+v1beta1.GroupVersion.String()+"/namespaces/"+env.Namespace+"/memcacheds").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(env.Ctx).Into(table))
 	return table
 }

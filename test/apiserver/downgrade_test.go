@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // As docs/install.md says of a downgrade to a release that doesn't know deletionPolicy. The CRD is a copy in a group of its own, as
@@ -50,12 +50,12 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 	}
 	for _, name := range []string{"idle", "written"} {
 		u := object(name)
-		u.SetFinalizers([]string{v1alpha1.FinalizerFinalBackup})
-		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1alpha1.DeletionBackup), "finalBackup": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}}
+		u.SetFinalizers([]string{v1beta1.FinalizerFinalBackup})
+		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "finalBackup": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}}
 		tr.must(admin.Create(t.Context(), u))
 	}
 	// become changes the CRD, and waits until the API server applies it.
-	become := func(change func(spec *apiextensionsv1.JSONSchemaProps), want v1alpha1.DeletionPolicy) {
+	become := func(change func(spec *apiextensionsv1.JSONSchemaProps), want v1beta1.DeletionPolicy) {
 		t.Helper()
 		tr.must(crds.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
@@ -73,14 +73,14 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 		spec.XValidations = slices.DeleteFunc(spec.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "deletionPolicy") })
 	}, "")
 	tr.must(admin.Status().Patch(t.Context(), object("written"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))))
-	become(func(spec *apiextensionsv1.JSONSchemaProps) { *spec = newer }, v1alpha1.DeletionBackup)
+	become(func(spec *apiextensionsv1.JSONSchemaProps) { *spec = newer }, v1beta1.DeletionBackup)
 
 	written := object("written")
 	tr.must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
-	if _, has, err := unstructured.NestedMap(written.Object, "spec", "finalBackup"); has || err != nil || policy(written) != string(v1alpha1.DeletionDelete) {
+	if _, has, err := unstructured.NestedMap(written.Object, "spec", "finalBackup"); has || err != nil || policy(written) != string(v1beta1.DeletionDelete) {
 		t.Errorf("after the downgrade the spec is %v", written.Object["spec"])
 	}
-	if got := written.GetFinalizers(); !slices.Equal(got, []string{v1alpha1.FinalizerFinalBackup}) {
+	if got := written.GetFinalizers(); !slices.Equal(got, []string{v1beta1.FinalizerFinalBackup}) {
 		t.Errorf("the finalizers are %v", got)
 	}
 	tr.must(client.IgnoreNotFound(crds.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}})))

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -133,7 +133,7 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	env.Must(admin.Update(env.Ctx, &set))
 	eventually("an object that left the cache with its label is corrected", func() bool {
 		env.Read("cache-1", &set)
-		return set.Labels[v1alpha1.LabelManagedBy] != ""
+		return set.Labels[v1beta1.LabelManagedBy] != ""
 	})
 	env.RunPod("cache-0", "a", "10.0.0.1")
 	env.RunPod("cache-1", "a", "10.0.0.2")
@@ -143,18 +143,18 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
 		messages := map[string]bool{}
 		for _, e := range list.Items {
-			if e.Reason == v1alpha1.EventShardReady {
+			if e.Reason == v1beta1.EventShardReady {
 				messages[e.Message] = true
 			}
 		}
 		return len(messages) == 2
 	})
-	env.Change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
 	eventually("the shards are deleted", func() bool { return env.Get("cache").Status.Size == 0 })
 	eventually("an event is recorded", func() bool {
 		var list corev1.EventList
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventScaled })
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1beta1.EventScaled })
 	})
 }
 
@@ -212,29 +212,29 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 	env.Must(admin.Status().Update(env.Ctx, pod))
 
-	restore := &v1alpha1.MemcachedRestore{}
+	restore := &v1beta1.MemcachedRestore{}
 	eventually("the bootstrap's restore is created", func() bool { return env.Exists("cache-bootstrap", restore) })
-	restore.Status.Phase = v1alpha1.TransferComplete
+	restore.Status.Phase = v1beta1.TransferComplete
 	env.Must(admin.Status().Update(env.Ctx, restore))
-	eventually("the bootstrap has finished", func() bool { return env.Get("cache").Status.Bootstrap.Phase == v1alpha1.TransferComplete })
+	eventually("the bootstrap has finished", func() bool { return env.Get("cache").Status.Bootstrap.Phase == v1beta1.TransferComplete })
 
-	backup := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "nightly"}, Spec: v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
+	backup := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "nightly"}, Spec: v1beta1.MemcachedBackupSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
 	env.Must(admin.Create(env.Ctx, backup))
-	backup.Status.Phase = v1alpha1.TransferComplete
-	backup.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
+	backup.Status.Phase = v1beta1.TransferComplete
+	backup.Status.Snapshot = &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
 	env.Must(admin.Status().Update(env.Ctx, backup))
 	eventually("the first start is recorded", func() bool { return env.Get("cache").Status.Shards[0].Start != "" })
 	env.removePod(pod)
 	next := env.RunPod("cache-0", "b", "10.0.0.2")
-	ours := func() []v1alpha1.MemcachedRestore {
-		var restores v1alpha1.MemcachedRestoreList
+	ours := func() []v1beta1.MemcachedRestore {
+		var restores v1beta1.MemcachedRestoreList
 		env.Must(admin.List(env.Ctx, &restores, client.InNamespace(env.Namespace)))
-		return slices.DeleteFunc(restores.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
+		return slices.DeleteFunc(restores.Items, func(r v1beta1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
 	}
 	eventually("the lost shard is refilled", func() bool { return len(ours()) == 1 })
 	refill := ours()[0]
-	refill.Status.Phase = v1alpha1.TransferComplete
+	refill.Status.Phase = v1beta1.TransferComplete
 	env.Must(admin.Status().Update(env.Ctx, &refill))
 	env.removePod(next)
 	eventually("the finished restore of a deleted pod is deleted", func() bool { return len(ours()) == 0 })
@@ -244,13 +244,13 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	m := env.Get("cache")
 	env.Must(admin.Delete(env.Ctx, m))
 	eventually("the final backup is created", func() bool { return env.Exists(observation.FinalBackupName(m), backup) })
-	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
+	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
 	env.Must(admin.Status().Update(env.Ctx, backup))
 	eventually("the Memcached is deleted", func() bool { return !env.Exists("cache", m) })
 	eventually("the event is recorded", func() bool {
 		var list corev1.EventList
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventFinalBackup })
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1beta1.EventFinalBackup })
 	})
 }
 
@@ -263,7 +263,7 @@ func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
 	policy := &networkingv1.NetworkPolicy{}
 	env.Read("cache", policy)
 	change := func(clients []networkingv1.NetworkPolicyPeer) {
-		env.Change("cache", func(m *v1alpha1.Memcached) {
+		env.Change("cache", func(m *v1beta1.Memcached) {
 			m.Spec.Size, m.Spec.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
 		})
 	}
@@ -272,8 +272,8 @@ func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
 	}}}}, 32)
 	change(clients)
 	eventually("it is rejected", func() bool {
-		c := meta.FindStatusCondition(env.Get("cache").Status.Conditions, v1alpha1.ConditionDegraded)
-		return c.Reason == v1alpha1.ReasonPodConfigurationTooLarge && strings.Contains(c.Message, "shorten")
+		c := meta.FindStatusCondition(env.Get("cache").Status.Conditions, v1beta1.ConditionDegraded)
+		return c.Reason == v1beta1.ReasonPodConfigurationTooLarge && strings.Contains(c.Message, "shorten")
 	})
 	m, after := env.Get("cache"), &networkingv1.NetworkPolicy{}
 	env.Read("cache", after)
@@ -292,29 +292,29 @@ func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
 func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 	env := newEnv(t)
 	eventually := env.manage()
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache", Finalizers: []string{"example.com/keep"},
-		Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"example.com/large": strings.Repeat("x", 100<<10), v1alpha1.AnnotationRetry: strings.Repeat("x", 2*1024)}}}
-	m.Spec.DeletionPolicy = v1alpha1.DeletionBackup
-	m.Spec.FinalBackup = &v1alpha1.FinalBackup{Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache", Finalizers: []string{"example.com/keep"},
+		Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"example.com/large": strings.Repeat("x", 100<<10), v1beta1.AnnotationRetry: strings.Repeat("x", 2*1024)}}}
+	m.Spec.DeletionPolicy = v1beta1.DeletionBackup
+	m.Spec.FinalBackup = &v1beta1.FinalBackup{Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}
 	env.Must(admin.Create(env.Ctx, m))
 	eventually("the finalizer and the status are written", func() bool {
 		got := env.Get("cache")
-		return slices.Contains(got.Finalizers, v1alpha1.FinalizerFinalBackup) && got.Status.Size == 1
+		return slices.Contains(got.Finalizers, v1beta1.FinalizerFinalBackup) && got.Status.Size == 1
 	})
 	got := env.Get("cache")
 	if !slices.Contains(got.Finalizers, "example.com/keep") || got.Labels["team"] != "shop" || len(got.Annotations["example.com/large"]) != 100<<10 ||
-		len(got.Annotations[v1alpha1.AnnotationRetry]) != 2*1024 || got.Generation != m.Generation {
+		len(got.Annotations[v1beta1.AnnotationRetry]) != 2*1024 || got.Generation != m.Generation {
 		t.Errorf("finalizers %q, labels %q, %d annotations, generation %d", got.Finalizers, got.Labels, len(got.Annotations), got.Generation)
 	}
 	service := &corev1.Service{}
 	env.Read("cache-0", service)
 	service.Annotations = map[string]string{"example.com/theirs": "x"}
 	env.Must(admin.Update(env.Ctx, service))
-	service.Spec.Selector[v1alpha1.LabelInstance] = "other"
+	service.Spec.Selector[v1beta1.LabelInstance] = "other"
 	env.Must(admin.Update(env.Ctx, service))
 	eventually("the Service is corrected", func() bool {
 		env.Read("cache-0", service)
-		return service.Spec.Selector[v1alpha1.LabelInstance] == "cache"
+		return service.Spec.Selector[v1beta1.LabelInstance] == "cache"
 	})
 	if service.Annotations["example.com/theirs"] != "x" {
 		t.Errorf("annotations %q", service.Annotations)
@@ -332,7 +332,7 @@ func TestRejectionByTheAPIServerIsReported(t *testing.T) {
 		env := newEnv(t)
 		env.Create("cache", spec)
 		m := env.Reconcile("cache")
-		env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
+		env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
 		if !env.Exists("cache-0", &corev1.Service{}) {
 			t.Error("the other objects must be created")
 		}
@@ -350,10 +350,10 @@ func TestExceededQuotaIsReportedAndRetried(t *testing.T) {
 		t.Fatal("no error, so no retry")
 	}
 	m := env.Get("cache")
-	env.WantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", "exceeded quota")
-	env.WantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "; retrying")
+	env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", "exceeded quota")
+	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonRetrying, "; retrying")
 	env.setQuota("none", "9")
-	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 }
 
 // setQuota sets a quota and its status, as the quota controller does.
@@ -393,7 +393,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 			}
 			m := env.Create(name, spec)
 			if m.Spec.Bootstrap != nil { // which has finished
-				m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1alpha1.TransferComplete}
+				m.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1beta1.TransferComplete}
 				env.Must(admin.Status().Update(env.Ctx, m))
 			}
 			env.Converge(name)
@@ -417,7 +417,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "{size: 1, service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}}")
-	env.WantCondition(env.Converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 	for name, want := range map[string][]string{"cache-0-ext": {"192.0.2.0/24"}, "cache-0": nil, "cache": nil} {
 		service := &corev1.Service{}
 		env.Read(name, service)
@@ -428,10 +428,10 @@ func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
 			t.Errorf("Service %s has the node port %d", name, port)
 		}
 	}
-	env.Change("cache", func(m *v1alpha1.Memcached) {
+	env.Change("cache", func(m *v1beta1.Memcached) {
 		m.Spec.Service.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
 	})
-	env.WantCondition(env.Reconcile("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
+	env.WantCondition(env.Reconcile("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
 }
 
 func TestMemcachedIsDeletedWithoutFinalBackupWithItsNamespace(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -89,7 +89,7 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 	team.must(admin.Update(t.Context(), edited))
 	team.eventually("the selector is restored", monitor, "memcached-shards", func() bool {
 		labels, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
-		return labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+		return labels[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue
 	})
 	if monitor.GetLabels()["theirs"] != "stays" {
 		t.Error("the label of another manager was deleted")
@@ -97,7 +97,7 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 	uid := rule.GetUID()
 	team.must(admin.Delete(t.Context(), rule))
 	team.eventually("a deleted PrometheusRule is recreated", rule, "memcached-shards", func() bool { return rule.GetName() != "" && rule.GetUID() != uid })
-	team.must(admin.Delete(t.Context(), &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: team.namespace, Name: "a"}}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	team.must(admin.Delete(t.Context(), &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: team.namespace, Name: "a"}}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	exists(team, monitor, "memcached-shards", false)
 	exists(team, rule, "memcached-shards", false)
 }

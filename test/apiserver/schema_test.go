@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -244,7 +244,7 @@ func named(t *testing.T, kind simtest.Kind, name, text string) *unstructured.Uns
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(string(kind)))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(string(kind)))
 	if u.GetName() == "" {
 		u.SetName(name)
 	}

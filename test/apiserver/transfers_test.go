@@ -22,7 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -65,13 +65,13 @@ func (tr *transfers) create(kind, name, spec string) error {
 	o := map[string]any{}
 	tr.must(yaml.Unmarshal([]byte(spec), &o))
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	u.SetNamespace(tr.namespace)
 	u.SetName(name)
 	return admin.Create(tr.Context(), u, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-func isDeleted(b *v1alpha1.MemcachedBackup) bool { return b.Name == "" }
+func isDeleted(b *v1beta1.MemcachedBackup) bool { return b.Name == "" }
 
 func TestEventHasAtMost1024Bytes(t *testing.T) {
 	t.Parallel()
@@ -127,25 +127,25 @@ func TestManagerRunsAllControllers(t *testing.T) {
 		stop()
 		tr.must(<-stopped)
 	}()
-	b, r, s := &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}, &v1alpha1.MemcachedScheduledBackup{}
+	b, r, s := &v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}, &v1beta1.MemcachedScheduledBackup{}
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 	tr.must(tr.create("MemcachedRestore", "early", fromBackup))
-	tr.eventually("a restore without a Memcached fails", r, "early", func() bool { return r.Status.Phase == v1alpha1.TransferFailed })
+	tr.eventually("a restore without a Memcached fails", r, "early", func() bool { return r.Status.Phase == v1beta1.TransferFailed })
 	tr.must(tr.create("Memcached", "cache", "{size: 2}"))
 	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
-	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason == v1alpha1.ReasonCopying })
+	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason == v1beta1.ReasonCopying })
 	tr.must(tr.create("MemcachedRestore", "again", fromBackup))
-	tr.eventually("the restore waits for it", r, "again", func() bool { return r.Status.Reason == v1alpha1.ReasonBackupNotComplete })
+	tr.eventually("the restore waits for it", r, "again", func() bool { return r.Status.Reason == v1beta1.ReasonBackupNotComplete })
 	tr.jobs.Hang = nil
-	tr.eventually("the backup is Complete", b, "nightly", func() bool { return b.Status.Phase == v1alpha1.TransferComplete })
-	tr.eventually("the restore is Complete", r, "again", func() bool { return r.Status.Phase == v1alpha1.TransferComplete })
+	tr.eventually("the backup is Complete", b, "nightly", func() bool { return b.Status.Phase == v1beta1.TransferComplete })
+	tr.eventually("the restore is Complete", r, "again", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 	tr.must(tr.create("MemcachedRestore", "first", fromBackup))
-	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason == v1alpha1.ReasonCopying })
+	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason == v1beta1.ReasonCopying })
 	tr.must(tr.create("MemcachedRestore", "second", fromBackup))
-	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason == v1alpha1.ReasonRestoreRunning })
+	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason == v1beta1.ReasonRestoreRunning })
 	tr.jobs.Hang = nil
-	tr.eventually("the second restore is Complete", r, "second", func() bool { return r.Status.Phase == v1alpha1.TransferComplete })
+	tr.eventually("the second restore is Complete", r, "second", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	job := &batchv1.Job{}
 	tr.eventually("the Job expires", job, b.Status.JobName, func() bool { return job.Spec.TTLSecondsAfterFinished != nil })
 	families, err := metrics.Registry.Gather()

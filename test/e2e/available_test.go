@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
 
 func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", v1alpha1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
+	s.Apply("cache", v1beta1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
 	m := s.Available("cache")
 
 	for ordinal := range 3 {
@@ -42,7 +42,7 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	}
 	for ordinal := range 3 {
 		shard := s.Shard(m, ordinal)
-		if !shard.Ready || !shard.Current || shard.Version != defaultVersion || shard.NodeName == "" || shard.Start != v1alpha1.StartCold ||
+		if !shard.Ready || !shard.Current || shard.Version != defaultVersion || shard.NodeName == "" || shard.Start != v1beta1.StartCold ||
 			shard.StartedAt == nil || shard.ContainerID == "" || shard.Message != "" {
 			t.Errorf("status of a new shard is %+v", shard)
 		}

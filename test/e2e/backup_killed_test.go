@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -16,14 +16,14 @@ import (
 const slow, slowSize = 250, 10_000
 
 // slowBackup fills a shard and returns a backup that has copied some of its items, and what it is to contain.
-func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.MemcachedBackup, []*items.Set) {
+func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) (*v1beta1.MemcachedBackup, []*items.Set) {
 	s.Helper()
 	store := s.claim("backups")
 	s.Apply("cache", suite.Small(1))
 	s.Available("cache")
 	sets := s.fill("cache", 1, slowSize)
-	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,
+	b := s.backup("first", v1beta1.MemcachedBackupSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,
 	})
 	s.copies(b)
 	return b, sets
@@ -32,14 +32,14 @@ func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.Me
 func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	b, sets := s.slowBackup(v1alpha1.SnapshotRetain)
+	b, sets := s.slowBackup(v1beta1.SnapshotRetain)
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(b)
 	if b.Status.Snapshot.Items != slowSize {
 		t.Errorf("the snapshot holds %d items of %d", b.Status.Snapshot.Items, slowSize)
 	}
-	r := s.restore("again", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, BackupRef: &v1alpha1.BackupReference{Name: "first"}, RateLimit: rate(slow),
+	r := s.restore("again", v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "first"}, RateLimit: rate(slow),
 	})
 	s.flush("cache", 1)
 	s.copies(r)
@@ -52,12 +52,12 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 func TestDeletedRunningBackupLeavesNothingInItsStore(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	b, _ := s.slowBackup(v1alpha1.SnapshotDelete)
+	b, _ := s.slowBackup(v1beta1.SnapshotDelete)
 	s.Must(k.Delete(s.Ctx, b))
-	s.Gone(&v1alpha1.MemcachedBackup{}, b.Name)
-	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
-		Snapshot:     &v1alpha1.SnapshotSource{Store: b.Spec.Store, Path: s.Namespace + "/cache/first-" + string(b.UID[:8])},
+	s.Gone(&v1beta1.MemcachedBackup{}, b.Name)
+	r := s.restore("of-it", v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
+		Snapshot:     &v1beta1.SnapshotSource{Store: b.Spec.Store, Path: s.Namespace + "/cache/first-" + string(b.UID[:8])},
 	})
-	s.failsFor(r, v1alpha1.ReasonSnapshotNotFound)
+	s.failsFor(r, v1beta1.ReasonSnapshotNotFound)
 }

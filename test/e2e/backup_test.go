@@ -13,20 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-func modulo(spec *v1alpha1.MemcachedSpec) {
-	spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashModulo}
+func modulo(spec *v1beta1.MemcachedSpec) {
+	spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashModulo}
 }
 
 func bootstrap(backup string) suite.Change {
-	return func(spec *v1alpha1.MemcachedSpec) {
-		spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: backup}}
+	return func(spec *v1beta1.MemcachedSpec) {
+		spec.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: backup}}
 	}
 }
 
@@ -42,7 +42,7 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	if n := b.Status.Snapshot.Items; n != shards*perShard {
 		t.Errorf("the snapshot contains %d items, the cache contained %d", n, shards*perShard)
 	}
-	s.Event("cache", v1alpha1.EventBackupComplete, "first")
+	s.Event("cache", v1beta1.EventBackupComplete, "first")
 
 	s.flush("cache", shards)
 	r := s.restored("again", "cache", "first")
@@ -134,10 +134,10 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	spread := items.New("spread", size, s.Address("cache", 0), s.Address("cache", 1))
 	s.Must(spread.Write())
 	b := s.backedUp("first", "cache", store)
-	into := v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "three"}, BackupRef: &v1alpha1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
+	into := v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "three"}, BackupRef: &v1beta1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
-	status := s.failsFor(s.restore("rejected", into), v1alpha1.ReasonSizeDiffers)
+	status := s.failsFor(s.restore("rejected", into), v1beta1.ReasonSizeDiffers)
 	s.contains(status.Message, "spec.hashing", "2", "3")
 	three := items.New("spread", size, s.Address("three", 0), s.Address("three", 1), s.Address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
@@ -160,7 +160,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
 	spec := suite.Small(shards)
-	spec.DeletionPolicy, spec.FinalBackup = v1alpha1.DeletionBackup, &v1alpha1.FinalBackup{Store: s.claim("backups")}
+	spec.DeletionPolicy, spec.FinalBackup = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.claim("backups")}
 	s.Apply("cache", spec)
 	m := s.Available("cache")
 	s.fill("cache", shards, perShard)
@@ -168,7 +168,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	defer p.Stop()
 	s.Must(k.Delete(s.Ctx, m))
 	name := "cache-final-" + string(m.UID[:8])
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	s.Eventually("the last backup", func(ctx context.Context) error { return k.Get(ctx, s.Key(name), b) })
 	s.complete(b)
 	report := p.Stop()
@@ -181,22 +181,22 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	if report.Connections == 0 {
 		t.Error("the Memcached was probed by no connection")
 	}
-	s.Gone(&v1alpha1.Memcached{}, "cache")
+	s.Gone(&v1beta1.Memcached{}, "cache")
 	if b.Status.Snapshot.Items != shards*perShard {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
 	// It comes back under its name, and is Ready once it is filled.
 	s.Apply("cache", suite.Small(shards, bootstrap(name)))
-	m = s.Await("cache", "ready", func(m *v1alpha1.Memcached) error {
-		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+	m = s.Await("cache", "ready", func(m *v1beta1.Memcached) error {
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionReady) {
 			return fmt.Errorf("its conditions are %+v", m.Status.Conditions)
 		}
 		return nil
 	})
-	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
+	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1beta1.TransferComplete {
 		t.Errorf("it is ready, and the bootstrap's status is %+v", m.Status.Bootstrap)
 	}
-	s.Event("cache", v1alpha1.EventBootstrapFinished)
+	s.Event("cache", v1beta1.EventBootstrapFinished)
 	for ordinal := range shards {
 		s.Holds(s.filled("cache", "cache", ordinal, perShard))
 	}
@@ -207,7 +207,7 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(2, func(spec *v1alpha1.MemcachedSpec) { spec.Refill = &v1alpha1.Refill{} }))
+	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Refill = &v1beta1.Refill{} }))
 	s.Available("cache")
 	s.fill("cache", 2, perShard)
 	s.backedUp("first", "cache", store)
@@ -218,7 +218,7 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 		_, err := set.Keep(1)
 		return err
 	})
-	s.Event("cache", v1alpha1.EventRefillStarted, "cache-1", "first")
+	s.Event("cache", v1beta1.EventRefillStarted, "cache-1", "first")
 	s.Holds(s.filled("cache", "cache", 0, perShard))
 	first := s.refills("cache")
 	if len(first) != 1 || !slices.Equal(first[0].Spec.Shards, []int32{1}) {
@@ -229,7 +229,7 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	s.Must(k.Delete(s.Ctx, &lost, client.GracePeriodSeconds(0)))
 	s.Eventually("another restore in the place of the first", func(context.Context) error {
 		all := s.refills("cache")
-		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1alpha1.TransferComplete {
+		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1beta1.TransferComplete {
 			return fmt.Errorf("there are %d: %+v", len(all), all)
 		}
 		return nil
@@ -238,11 +238,11 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 }
 
 // refills returns the restores that there are into a Memcached.
-func (s *space) refills(memcached string) []v1alpha1.MemcachedRestore {
+func (s *space) refills(memcached string) []v1beta1.MemcachedRestore {
 	s.Helper()
-	var all v1alpha1.MemcachedRestoreList
+	var all v1beta1.MemcachedRestoreList
 	s.Must(k.List(s.Ctx, &all, client.InNamespace(s.Namespace)))
-	return slices.DeleteFunc(all.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Spec.MemcachedRef.Name != memcached })
+	return slices.DeleteFunc(all.Items, func(r v1beta1.MemcachedRestore) bool { return r.Spec.MemcachedRef.Name != memcached })
 }
 
 func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T) {
@@ -253,32 +253,32 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	s.Available("cache")
 	const items = 1000
 	s.fill("cache", 1, items)
-	schedule := &v1alpha1.MemcachedScheduledBackup{
+	schedule := &v1beta1.MemcachedScheduledBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "each-minute"},
-		Spec: v1alpha1.MemcachedScheduledBackupSpec{
+		Spec: v1beta1.MemcachedScheduledBackupSpec{
 			Schedule:  "* * * * *",
-			Retention: &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))},
-			BackupTemplate: v1alpha1.MemcachedBackupTemplate{Spec: v1alpha1.MemcachedBackupSpec{
-				MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(),
+			Retention: &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))},
+			BackupTemplate: v1beta1.MemcachedBackupTemplate{Spec: v1beta1.MemcachedBackupSpec{
+				MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(),
 			}},
 		},
 	}
 	s.Must(k.Create(s.Ctx, schedule))
-	var first v1alpha1.MemcachedBackup
+	var first v1beta1.MemcachedBackup
 	var second string
 	s.Must(cluster.Eventually(s.Ctx, "a second backup in the place of the first", func(ctx context.Context) error {
-		var made v1alpha1.MemcachedBackupList
-		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
+		var made v1beta1.MemcachedBackupList
+		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelSchedule: schedule.Name}); err != nil {
 			return err
 		}
 		var found []string
 		for _, b := range made.Items {
-			if b.Status.Phase == v1alpha1.TransferComplete && first.Name == "" {
+			if b.Status.Phase == v1beta1.TransferComplete && first.Name == "" {
 				first = b
 			}
 			found = append(found, fmt.Sprintf("%s %s", b.Name, b.Status.Phase))
 		}
-		if first.Name == "" || len(made.Items) != 1 || made.Items[0].Name == first.Name || made.Items[0].Status.Phase != v1alpha1.TransferComplete {
+		if first.Name == "" || len(made.Items) != 1 || made.Items[0].Name == first.Name || made.Items[0].Status.Phase != v1beta1.TransferComplete {
 			return fmt.Errorf("there are %q", found)
 		}
 		second = made.Items[0].Name
@@ -295,9 +295,9 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	if r := s.restored("of-the-second", "cache", second); r.Status.Restored != items {
 		t.Errorf("%d of %d items were restored", r.Status.Restored, items)
 	}
-	deleted := s.restore("of-the-first", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
-		Snapshot:     &v1alpha1.SnapshotSource{Store: store, Path: first.Status.Snapshot.Path},
+	deleted := s.restore("of-the-first", v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
+		Snapshot:     &v1beta1.SnapshotSource{Store: store, Path: first.Status.Snapshot.Path},
 	})
-	s.failsFor(deleted, v1alpha1.ReasonSnapshotNotFound)
+	s.failsFor(deleted, v1beta1.ReasonSnapshotNotFound)
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -22,12 +22,12 @@ import (
 func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	bound := func(size int32) v1alpha1.MemcachedSpec {
-		return suite.Small(size, func(spec *v1alpha1.MemcachedSpec) { spec.Auth, spec.Binding.Enabled = &v1alpha1.Auth{}, true })
+	bound := func(size int32) v1beta1.MemcachedSpec {
+		return suite.Small(size, func(spec *v1beta1.MemcachedSpec) { spec.Auth, spec.Binding.Enabled = &v1beta1.Auth{}, true })
 	}
 	binding := func(size int) (entries map[string]string) {
 		t.Helper()
-		m := s.Await("cache", fmt.Sprintf("a binding to %d shards", size), func(m *v1alpha1.Memcached) error {
+		m := s.Await("cache", fmt.Sprintf("a binding to %d shards", size), func(m *v1beta1.Memcached) error {
 			if b := m.Status.Binding; b == nil || b.Name == "" || int(b.Size) != size || b.Message != "" {
 				return fmt.Errorf("the status is %+v", b)
 			}
@@ -56,7 +56,7 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	}
 
 	s.Apply("cache", bound(2))
-	s.Await("cache", "a Secret that the operator may not change", func(m *v1alpha1.Memcached) error {
+	s.Await("cache", "a Secret that the operator may not change", func(m *v1beta1.Memcached) error {
 		if b := m.Status.Binding; b == nil || b.Size != 1 || !strings.Contains(b.Message, "isn't allowed to read or update") {
 			return fmt.Errorf("the status is %+v", b)
 		}

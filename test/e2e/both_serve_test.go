@@ -3,15 +3,15 @@ package e2e
 import (
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // byHandover has updates by a handover.
-func byHandover(spec *v1alpha1.MemcachedSpec) {
-	spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+func byHandover(spec *v1beta1.MemcachedSpec) {
+	spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 }
 
 // In mode Available no new connection fails, whatever replaces a pod: an eviction, a deletion, another memory, or with
@@ -23,7 +23,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 		size   = 10_000
 	)
 	s := newSpace(t)
-	available := suite.Handover(v1alpha1.HandoverAvailable)
+	available := suite.Handover(v1beta1.HandoverAvailable)
 	s.Apply("cache", suite.Small(shards, available))
 	s.Available("cache")
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
@@ -35,11 +35,11 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	s.Gone(&pod, pod.Name)
 	m := s.Updated("cache")
 	s.handedOver("deletion", m, 0, sets[0], size)
-	s.Event("cache", v1alpha1.EventShardHandedOver, "cache-0", "no pod responded for 0s", "(mode Available)")
+	s.Event("cache", v1beta1.EventShardHandedOver, "cache-0", "no pod responded for 0s", "(mode Available)")
 
 	for _, change := range []struct {
 		what string
-		spec v1alpha1.MemcachedSpec
+		spec v1beta1.MemcachedSpec
 	}{
 		{"another memory", suite.Small(shards, available, suite.Memory("96Mi"))},
 		{"another version and other threads", suite.Small(shards, available, suite.Memory("96Mi"), byHandover, suite.Version(versions[0]), suite.Threads(2))},
@@ -70,7 +70,7 @@ func TestUpdateByHandoverToAnImageThatCannotBePulledKeepsThePod(t *testing.T) {
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	before := s.Lives("cache")
 	s.Apply("cache", suite.Small(1, byHandover, suite.Version("1.6.999")))
-	s.Degraded("cache", v1alpha1.ReasonUpdateFailed)
+	s.Degraded("cache", v1beta1.ReasonUpdateFailed)
 	s.Untouched("cache", before)
 	s.Apply("cache", suite.Small(1, byHandover))
 	s.Updated("cache")

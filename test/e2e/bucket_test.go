@@ -3,14 +3,14 @@ package e2e
 import (
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // bucket runs a server of S3 and returns the store that it is.
-func (s *space) bucket(prefix string) v1alpha1.SnapshotStore {
+func (s *space) bucket(prefix string) v1beta1.SnapshotStore {
 	s.Helper()
 	store, err := s3.Deploy(s.Ctx, k, testImage, s.Namespace, prefix)
 	s.Must(err)
@@ -25,8 +25,8 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	s.Apply("cache", suite.Small(shards))
 	s.Available("cache")
 	sets := s.fill("cache", shards, perShard)
-	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(), DeletionPolicy: v1alpha1.SnapshotDelete})
+	b := s.backup("first", v1beta1.MemcachedBackupSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(), DeletionPolicy: v1beta1.SnapshotDelete})
 	s.complete(b)
 	s.flush("cache", shards)
 	if r := s.restored("again", "cache", "first"); r.Status.Restored != shards*perShard {
@@ -37,9 +37,9 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	}
 	// Where it lies is all that another cluster needs to know.
 	s.flush("cache", shards)
-	r := s.restore("from-elsewhere", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, RateLimit: cluster.Unlimited(),
-		Snapshot: &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+	r := s.restore("from-elsewhere", v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, RateLimit: cluster.Unlimited(),
+		Snapshot: &v1beta1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
 	s.complete(r)
 	if r.Status.Restored != shards*perShard {
@@ -47,9 +47,9 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	}
 	s.Must(k.Delete(s.Ctx, b))
 	s.Gone(b, b.Name)
-	again := s.restore("after-it-went", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
-		Snapshot:     &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+	again := s.restore("after-it-went", v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
+		Snapshot:     &v1beta1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
-	s.contains(s.failsFor(again, v1alpha1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
+	s.contains(s.failsFor(again, v1beta1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
 }

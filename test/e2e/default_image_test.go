@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -32,7 +32,7 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	})
 	h := s.Follow("follows")
 	s.Must(k.UseMemcached(s.Ctx, image+version))
-	hasVersion := func(m *v1alpha1.Memcached) error {
+	hasVersion := func(m *v1beta1.Memcached) error {
 		if m.Status.Version != version || m.Status.Image != image+version {
 			return fmt.Errorf("the status has version %s, image %s", m.Status.Version, m.Status.Image)
 		}

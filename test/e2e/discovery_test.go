@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -46,13 +46,13 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 func TestClientsDiscoverTheShards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2, func(spec *v1alpha1.MemcachedSpec) { spec.Discovery.Enabled = true }))
+	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Discovery.Enabled = true }))
 	s.Available("cache")
 	lives := s.Lives("cache")
 	var last int64
 	for _, size := range []int{2, 3, 2} {
 		s.ScaleTo("cache", int32(size))
-		m := s.Await("cache", fmt.Sprintf("a list of %d shards", size), func(m *v1alpha1.Memcached) error {
+		m := s.Await("cache", fmt.Sprintf("a list of %d shards", size), func(m *v1beta1.Memcached) error {
 			if d := m.Status.Discovery; d == nil || int(d.Size) != size {
 				return fmt.Errorf("the status is %+v", d)
 			}

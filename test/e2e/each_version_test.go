@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -21,7 +21,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
 	s := newSpace(t)
 	order := []string{versions[0], versions[len(versions)/2], versions[len(versions)-1], versions[0]}
-	spec := func(version string) v1alpha1.MemcachedSpec {
+	spec := func(version string) v1beta1.MemcachedSpec {
 		return suite.Small(2, suite.Memory("1Gi"), suite.Version(version))
 	}
 	s.Apply("cache", spec(order[0]))
@@ -62,7 +62,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			if now < had {
 				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
 			}
-			if shard.Version != to || shard.Start != v1alpha1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
+			if shard.Version != to || shard.Start != v1beta1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
 				t.Errorf("the shard's status is %+v", shard)
 			}
 		}
@@ -76,15 +76,15 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		all := h.End()
 		h.InTurn(all, "cache-0", "cache-1")
 		for _, status := range all.Statuses() {
-			if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDegraded); c.Status == metav1.ConditionTrue {
+			if c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionDegraded); c.Status == metav1.ConditionTrue {
 				t.Errorf("it was Degraded: %s: %s", c.Reason, c.Message)
 			}
 		}
-		s.Event("cache", v1alpha1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.Shard(m, 0).Items, held[0]))
-		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1alpha1.ReasonUpdatingShard, from, to))
-		h.Says(all.Progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; kept ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items")
-		s.Event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
-		s.Event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
+		s.Event("cache", v1beta1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.Shard(m, 0).Items, held[0]))
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1beta1.ReasonUpdatingShard, from, to))
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; kept ", v1beta1.ReasonUpdatingShard, from, to), " of 1,000,000 items")
+		s.Event("cache", v1beta1.EventUpdateStarted, from+" → "+to)
+		s.Event("cache", v1beta1.EventUpdateFinished, "memcached:"+to, "kept", "items")
 		s.NoPreflightPods()
 		cost := m.Status.LastUpdate
 		if cost == nil || cost.FinishedAt == nil || cost.Shards != 2 || cost.ItemsBefore != held[0]+held[1] || cost.Items < cost.ItemsBefore ||
@@ -92,7 +92,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			t.Errorf("the update cost %+v", cost)
 		}
 	}
-	s.Await("cache", "with its hit ratio back", func(m *v1alpha1.Memcached) error {
+	s.Await("cache", "with its hit ratio back", func(m *v1beta1.Memcached) error {
 		if cost := m.Status.LastUpdate; cost == nil || cost.HitRatioRecoveredAt == nil || cost.ExtraMisses == nil || *cost.ExtraMisses != 0 {
 			return fmt.Errorf("the last update cost %+v", cost)
 		}

@@ -12,7 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -55,25 +55,25 @@ func (s *space) balance(ctx context.Context, shard string) (external, backend st
 func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	spec := func(serviceType v1alpha1.ServiceType) v1alpha1.MemcachedSpec {
-		return suite.Small(2, func(spec *v1alpha1.MemcachedSpec) {
+	spec := func(serviceType v1beta1.ServiceType) v1beta1.MemcachedSpec {
+		return suite.Small(2, func(spec *v1beta1.MemcachedSpec) {
 			spec.Service.Type = serviceType
 			spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}
 		})
 	}
-	s.Apply("cache", spec(v1alpha1.ServiceClusterIP))
+	s.Apply("cache", spec(v1beta1.ServiceClusterIP))
 	before := s.Available("cache")
 	lives := s.Lives("cache")
 	inside := []*items.Set{s.Written("cache", 0, 100), s.Written("cache", 1, 100)}
 
-	s.Apply("cache", spec(v1alpha1.ServiceLoadBalancer))
+	s.Apply("cache", spec(v1beta1.ServiceLoadBalancer))
 	for ordinal := range inside {
 		shard, want, backend := cluster.ShardName("cache", ordinal), "", ""
 		s.Eventually("the address of "+shard, func(ctx context.Context) (err error) {
 			want, backend, err = s.balance(ctx, shard)
 			return err
 		})
-		s.Await("cache", "the address of "+shard, func(m *v1alpha1.Memcached) error {
+		s.Await("cache", "the address of "+shard, func(m *v1beta1.Memcached) error {
 			if e := m.Status.External; e == nil || len(e.Servers) <= ordinal || e.Servers[ordinal] != want {
 				return fmt.Errorf("the status is %+v, want %s", e, want)
 			}
@@ -90,7 +90,7 @@ func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 		t.Errorf("the status is %+v, and the addresses inside the cluster are %q", m.Status.External, m.Status.Servers)
 	}
 
-	s.Apply("cache", spec(v1alpha1.ServiceClusterIP))
+	s.Apply("cache", spec(v1beta1.ServiceClusterIP))
 	for ordinal, set := range inside {
 		s.Gone(&corev1.Service{}, cluster.ShardName("cache", ordinal)+"-ext")
 		s.Holds(set)

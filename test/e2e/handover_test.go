@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -22,7 +22,7 @@ import (
 const handedShare = 0.999
 
 // withoutHandover has empty replacements.
-var withoutHandover = suite.Handover(v1alpha1.HandoverDisabled)
+var withoutHandover = suite.Handover(v1beta1.HandoverDisabled)
 
 func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 			pod := before[name]
 			m := s.replaced("cache", ordinal, pod)
 			s.handedOver(step.what, m, ordinal, sets[ordinal], size)
-			s.Event("cache", v1alpha1.EventShardHandedOver, name, s.Shard(m, ordinal).PodName)
+			s.Event("cache", v1beta1.EventShardHandedOver, name, s.Shard(m, ordinal).PodName)
 			s.Gone(&pod, pod.Name)
 		}
 	}
@@ -72,10 +72,10 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
 	smaller := suite.Small(1, suite.Memory("96Mi"))
 	smaller.MaxItemSize = new(resource.MustParse("4Mi"))
-	smaller.PodSecurity = v1alpha1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
+	smaller.PodSecurity = v1beta1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
 	for _, change := range []struct {
 		what string
-		spec v1alpha1.MemcachedSpec
+		spec v1beta1.MemcachedSpec
 	}{
 		{"memory 64Mi to 256Mi", suite.Small(1, suite.Memory("256Mi"))},
 		{"memory 256Mi to 96Mi, maxItemSize 1Mi to 4Mi, user and service account", smaller},
@@ -100,10 +100,10 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 }
 
 // handedOver checks that a shard in another pod has its items.
-func (s *space) handedOver(what string, m *v1alpha1.Memcached, ordinal int, set *items.Set, size int) {
+func (s *space) handedOver(what string, m *v1beta1.Memcached, ordinal int, set *items.Set, size int) {
 	s.Helper()
 	shard := s.Shard(m, ordinal)
-	if shard.Start != v1alpha1.StartHandedOver || float64(shard.Items) < handedShare*float64(size) {
+	if shard.Start != v1beta1.StartHandedOver || float64(shard.Items) < handedShare*float64(size) {
 		s.Errorf("%s: the status of shard %d is %+v", what, ordinal, shard)
 	}
 	s.Address(m.Name, ordinal)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -18,9 +18,9 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
-	gate := &v1alpha1.HitRatioGate{Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
+	gate := &v1beta1.HitRatioGate{Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
 	spec := suite.Small(2)
-	spec.UpdateStrategy = &v1alpha1.UpdateStrategy{HitRatioGate: gate}
+	spec.UpdateStrategy = &v1beta1.UpdateStrategy{HitRatioGate: gate}
 	s.Apply("cache", spec)
 	s.Available("cache")
 	s.Written("cache", 0, 1)
@@ -31,18 +31,18 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s.readsUntilRestart("cache", 0, there)
 	spec.Threads = new(int32(2))
 	s.Apply("cache", spec)
-	m := s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
+	m := s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
 	if m.Status.Update.Updated != 1 {
 		t.Errorf("%d shards are updated", m.Status.Update.Updated)
 	}
 	s.reads("cache", 0, nowhere, requests)
 	gate.TimeoutSeconds = new(int32(1))
 	s.Apply("cache", spec)
-	_, sentence := s.Degraded("cache", v1alpha1.ReasonHitRatioNotRecovered)
+	_, sentence := s.Degraded("cache", v1beta1.ReasonHitRatioNotRecovered)
 	t.Log(sentence)
 	gate.TimeoutSeconds = new(int32(2))
 	s.Apply("cache", spec) // the operator evaluates the gate again
-	s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2")
+	s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2")
 	delete(agents, "cache-0")
 	s.sameProcesses("cache", agents)
 
@@ -52,10 +52,10 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 
 // blocked waits until a gate holds an update back, and the status and Progressing say
 // so in a sentence that begins like that.
-func (s *space) blocked(name string, gate v1alpha1.Gate, beginning string) *v1alpha1.Memcached {
+func (s *space) blocked(name string, gate v1beta1.Gate, beginning string) *v1beta1.Memcached {
 	s.Helper()
-	return s.Await(name, "blocked by "+string(gate), func(m *v1alpha1.Memcached) error {
-		u, c := m.Status.Update, meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
+	return s.Await(name, "blocked by "+string(gate), func(m *v1beta1.Memcached) error {
+		u, c := m.Status.Update, meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
 		if u == nil || u.Gate != gate || !strings.HasPrefix(u.Message, beginning) {
 			return fmt.Errorf("its update is %+v", u)
 		}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -45,9 +45,9 @@ func TestReplicaSetDeletedWithoutItsPodIsRecreatedAndAdoptsThePod(t *testing.T) 
 
 // replaced waits until a shard serves from another pod than before, the status
 // describes how it started, and all is up to date.
-func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1alpha1.Memcached {
+func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1beta1.Memcached {
 	s.Helper()
-	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1alpha1.Memcached) error {
+	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1beta1.Memcached) error {
 		if slices.Contains(m.Status.Nodes, before.Name) {
 			return fmt.Errorf("pods are %v", m.Status.Nodes)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -27,10 +27,10 @@ func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	stop()
 
 	shard := s.Shard(m, 0)
-	if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.PodName == pod.Name {
+	if shard.Start != v1beta1.StartCold || shard.Items != 0 || shard.PodName == pod.Name {
 		t.Errorf("the status of the shard in its new pod is %+v", shard)
 	}
-	s.Event("cache", v1alpha1.EventShardStartedEmpty, "cache-0")
+	s.Event("cache", v1beta1.EventShardStartedEmpty, "cache-0")
 	s.Untouched("cache", other)
 	s.Holds(kept)
 	s.Holds(s.Written("cache", 0, 1000))
@@ -60,10 +60,10 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 
 	for ordinal := range shards {
 		name := cluster.ShardName("cache", ordinal)
-		s.Event("cache", v1alpha1.EventEmptyStartAnnounced, name, "memory 64Mi → 80Mi", "starts it empty")
-		s.Event("cache", v1alpha1.EventShardStartedEmpty, name)
+		s.Event("cache", v1beta1.EventEmptyStartAnnounced, name, "memory 64Mi → 80Mi", "starts it empty")
+		s.Event("cache", v1beta1.EventShardStartedEmpty, name)
 		shard := s.Shard(m, ordinal)
-		if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
+		if shard.Start != v1beta1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
 			t.Errorf("the shard's status is %+v", shard)
 		}
 		// 80Mi for items, and a page for each of 39 slab classes
@@ -72,6 +72,6 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 		}
 		s.Holds(s.Written("cache", ordinal, 1000))
 	}
-	h.Says(all.Progress(), v1alpha1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
-	s.Event("cache", v1alpha1.EventUpdateFinished, "updated 2 shards")
+	h.Says(all.Progress(), v1beta1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
+	s.Event("cache", v1beta1.EventUpdateFinished, "updated 2 shards")
 }

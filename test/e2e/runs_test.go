@@ -7,34 +7,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // rate is that many items a second for each shard.
-func rate(items int32) *v1alpha1.RateLimit {
-	return &v1alpha1.RateLimit{ItemsPerSecond: &items, MebibytesPerSecond: new(int32(0))}
+func rate(items int32) *v1beta1.RateLimit {
+	return &v1beta1.RateLimit{ItemsPerSecond: &items, MebibytesPerSecond: new(int32(0))}
 }
 
 // claim makes a claim of the default storage and returns the store that it is.
-func (s *space) claim(name string) v1alpha1.SnapshotStore {
+func (s *space) claim(name string) v1beta1.SnapshotStore {
 	s.Helper()
 	s.Must(k.Create(s.Ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, "1Gi")))
-	return v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: name}}
+	return v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: name}}
 }
 
 // backup makes a MemcachedBackup and does not wait for it.
-func (s *space) backup(name string, spec v1alpha1.MemcachedBackupSpec) *v1alpha1.MemcachedBackup {
+func (s *space) backup(name string, spec v1beta1.MemcachedBackupSpec) *v1beta1.MemcachedBackup {
 	s.Helper()
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
 	s.Must(k.Create(s.Ctx, b))
 	return b
 }
 
 // backedUp makes a MemcachedBackup without a limit and waits until it is Complete.
-func (s *space) backedUp(name, memcached string, store v1alpha1.SnapshotStore) *v1alpha1.MemcachedBackup {
+func (s *space) backedUp(name, memcached string, store v1beta1.SnapshotStore) *v1beta1.MemcachedBackup {
 	s.Helper()
-	b := s.backup(name, v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, Store: store, RateLimit: cluster.Unlimited()})
+	b := s.backup(name, v1beta1.MemcachedBackupSpec{MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, Store: store, RateLimit: cluster.Unlimited()})
 	s.complete(b)
 	s.Logf("backup %s: %d items, %d bytes in %d stored, %s", name, b.Status.Snapshot.Items, b.Status.Snapshot.Bytes, b.Status.Snapshot.StoredBytes,
 		b.Status.CompletionTime.Sub(b.Status.StartTime.Time))
@@ -42,19 +42,19 @@ func (s *space) backedUp(name, memcached string, store v1alpha1.SnapshotStore) *
 }
 
 // restore makes a MemcachedRestore and does not wait for it.
-func (s *space) restore(name string, spec v1alpha1.MemcachedRestoreSpec) *v1alpha1.MemcachedRestore {
+func (s *space) restore(name string, spec v1beta1.MemcachedRestoreSpec) *v1beta1.MemcachedRestore {
 	s.Helper()
-	r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
+	r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
 	s.Must(k.Create(s.Ctx, r))
 	return r
 }
 
 // restored makes a MemcachedRestore of a backup without a limit and waits until it
 // is Complete.
-func (s *space) restored(name, memcached, backup string) *v1alpha1.MemcachedRestore {
+func (s *space) restored(name, memcached, backup string) *v1beta1.MemcachedRestore {
 	s.Helper()
-	r := s.restore(name, v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, BackupRef: &v1alpha1.BackupReference{Name: backup}, RateLimit: cluster.Unlimited(),
+	r := s.restore(name, v1beta1.MemcachedRestoreSpec{
+		MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, BackupRef: &v1beta1.BackupReference{Name: backup}, RateLimit: cluster.Unlimited(),
 	})
 	s.complete(r)
 	s.Logf("restore %s: %d restored, %d kept, %d expired, %s", name, r.Status.Restored, r.Status.Kept, r.Status.Expired,
@@ -69,11 +69,11 @@ func (s *space) complete(o client.Object) {
 }
 
 // failsFor waits until a MemcachedBackup or MemcachedRestore is Failed for that reason.
-func (s *space) failsFor(o client.Object, reason string) *v1alpha1.TransferStatus {
+func (s *space) failsFor(o client.Object, reason string) *v1beta1.TransferStatus {
 	s.Helper()
 	s.Must(k.AwaitFinished(s.Ctx, o, nil))
 	status := cluster.RunStatus(o)
-	if status.Phase != v1alpha1.TransferFailed || status.Reason != reason {
+	if status.Phase != v1beta1.TransferFailed || status.Reason != reason {
 		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)
 	}
 	s.Logf("%s: %s: %s", o.GetName(), status.Reason, status.Message)
@@ -89,7 +89,7 @@ func (s *space) copies(o client.Object) {
 			return err
 		}
 		status := cluster.RunStatus(o)
-		if status.Phase == v1alpha1.TransferComplete || status.Phase == v1alpha1.TransferFailed {
+		if status.Phase == v1beta1.TransferComplete || status.Phase == v1beta1.TransferFailed {
 			s.Fatalf("%s should report its progress, and is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
 		}
 		if status.Progress == nil || status.Progress.Items == 0 || status.Progress.Percent >= 100 {

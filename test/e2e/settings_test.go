@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	controller "github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -30,7 +30,7 @@ func (s *space) resizing() resources.Resizing {
 
 // small returns a spec of which any change of maxConnections and TLS is in place: without a memory limit of its own only
 // where Kubernetes can resize the pods for it.
-func (s *space) small(size int32) v1alpha1.MemcachedSpec {
+func (s *space) small(size int32) v1beta1.MemcachedSpec {
 	s.Helper()
 	spec := suite.Small(size)
 	if s.resizing() != resources.ResizeAll {
@@ -61,18 +61,18 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	}{
 		{"threads", suite.Threads(2), true, "-t 2", "threads 4 → 2"},
 		// for which the container gets more memory first
-		{"maxConnections", func(spec *v1alpha1.MemcachedSpec) { spec.MaxConnections = new(int32(4096)) }, true, "-c 4096", "maxConnections 1024 → 4096"},
-		{"verbosity and hash algorithm", func(spec *v1alpha1.MemcachedSpec) {
+		{"maxConnections", func(spec *v1beta1.MemcachedSpec) { spec.MaxConnections = new(int32(4096)) }, true, "-c 4096", "maxConnections 1024 → 4096"},
+		{"verbosity and hash algorithm", func(spec *v1beta1.MemcachedSpec) {
 			spec.ExtraArgs = []string{"-v", "-o", "hash_algorithm=murmur3"}
 		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
-		{"labels and annotations", func(spec *v1alpha1.MemcachedSpec) {
-			spec.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
+		{"labels and annotations", func(spec *v1beta1.MemcachedSpec) {
+			spec.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
 		}, false, "", "podMetadata"},
-		{"a label and an annotation less", func(spec *v1alpha1.MemcachedSpec) {
-			spec.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{"tier": "cache"}}
+		{"a label and an annotation less", func(spec *v1beta1.MemcachedSpec) {
+			spec.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{"tier": "cache"}}
 		}, false, "", "podMetadata"},
-		{"processor and memory", func(spec *v1alpha1.MemcachedSpec) {
-			spec.Resources = &v1alpha1.ResourceRequirements{
+		{"processor and memory", func(spec *v1beta1.MemcachedSpec) {
+			spec.Resources = &v1beta1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")},
 			}
@@ -89,7 +89,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		m := s.Updated("cache")
 		all := h.End()
 		h.InTurn(all, "cache-0", "cache-1")
-		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1alpha1.ReasonUpdatingShard, change.progress))
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1beta1.ReasonUpdatingShard, change.progress))
 		s.Untouched("cache", before)
 		for name, agent := range s.agents("cache") {
 			if agent.PID != agents[name].PID != change.restarts {
@@ -103,13 +103,13 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			shard := s.Shard(m, ordinal)
 			s.Holds(sets[ordinal])
 			// The checker writes and deletes in between.
-			if change.restarts && (shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
+			if change.restarts && (shard.Start != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
 				t.Errorf("%s: the status of shard %d is %+v", change.what, ordinal, shard)
 			}
 		}
 	}
 	for name, pod := range s.Pods("cache") {
-		if _, ok := pod.Labels["team"]; ok || pod.Labels["tier"] != "cache" || pod.Labels[v1alpha1.LabelShard] == "" || pod.Annotations["note"] != "" {
+		if _, ok := pod.Labels["team"]; ok || pod.Labels["tier"] != "cache" || pod.Labels[v1beta1.LabelShard] == "" || pod.Annotations["note"] != "" {
 			t.Errorf("pod of %s has labels %v, annotations %v", name, pod.Labels, slices.Sorted(maps.Keys(pod.Annotations)))
 		}
 		status := pod.Status.ContainerStatuses[0].Resources
@@ -118,17 +118,17 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}
 	}
 
-	spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled
+	spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 	s.Apply("cache", spec)
 	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
 	s.Untouched("cache", before)
 
 	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now")
 	s.Must(err)
-	if shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
+	if shard.Start != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
 		t.Errorf("after a restart by annotation the shard's status is %+v", shard)
 	}
-	s.Event("cache", v1alpha1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))
+	s.Event("cache", v1beta1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))
 	s.Untouched("cache", before)
 
 	spec.Version, spec.Threads = versions[0], new(int32(3))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 	"github.com/memcached-operator/memcached-operator/test/sim"
 )
@@ -36,7 +36,7 @@ func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 				s.Must(err)
 				u := &unstructured.Unstructured{}
 				s.Must(u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Memcached","metadata":{"name":"cache","namespace":%q},"spec":%s}`,
-					v1alpha1.GroupVersion.String(), s.Namespace, raw)))
+					v1beta1.GroupVersion.String(), s.Namespace, raw)))
 				specs[i] = u.Object["spec"].(map[string]any)
 				s.Must(k.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), suite.Owner, client.ForceOwnership))
 				want, err := sim.Play(defaultVersion, s.resizing(), "cache", specs[:i+1]...)

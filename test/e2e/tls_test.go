@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -82,9 +82,9 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		}
 	}
 	permissive := s.small(shards)
-	permissive.TLS = &v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}
+	permissive.TLS = &v1beta1.TLS{Mode: v1beta1.TLSPermissive}
 	s.Apply("cache", permissive)
-	s.Degraded("cache", v1alpha1.ReasonSecretInvalid)
+	s.Degraded("cache", v1beta1.ReasonSecretInvalid)
 	check("without a Secret", nil)
 	s.Untouched("cache", lives)
 
@@ -101,7 +101,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	user, password = "shop", "one"
 	check("a login that isn't required", config)
 	secured := s.small(shards)
-	secured.TLS, secured.Auth = &v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}, &v1alpha1.Auth{}
+	secured.TLS, secured.Auth = &v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired}, &v1beta1.Auth{}
 	s.Apply("cache", secured)
 	s.Available("cache")
 	check("TLS and a login", config)
@@ -123,13 +123,13 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	// The container is created again, after a preflight check of the image.
 	secured.Image = "memcached:" + defaultVersion
 	s.Apply("cache", secured)
-	if m := s.Available("cache"); s.Shard(m, 0).Start != v1alpha1.StartWarm || s.Shard(m, 0).Items < perShard {
+	if m := s.Available("cache"); s.Shard(m, 0).Start != v1beta1.StartWarm || s.Shard(m, 0).Items < perShard {
 		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
 	}
 	check("after another image", config)
 	pod := s.Pods("cache")[cluster.ShardName("cache", 1)]
 	s.Must(k.Delete(s.Ctx, &pod))
-	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.Start != v1alpha1.StartHandedOver || shard.Items != perShard {
+	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.Start != v1beta1.StartHandedOver || shard.Items != perShard {
 		t.Errorf("the status of the shard is %+v", shard)
 	}
 	check("after a handover", config)
@@ -149,7 +149,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		}
 		return nil
 	})
-	s.Await("cache", "the new certificate", func(m *v1alpha1.Memcached) error {
+	s.Await("cache", "the new certificate", func(m *v1beta1.Memcached) error {
 		if m.Status.TLS == nil || m.Status.TLS.Fingerprint != second {
 			return fmt.Errorf("the status is %+v", m.Status.TLS)
 		}

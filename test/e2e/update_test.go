@@ -3,7 +3,7 @@ package e2e
 import (
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
@@ -41,10 +41,10 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 // warm reports it unless every shard runs a version, and those that were restarted
 // started with their items. Items of the clients beside the test may expire while a
 // shard restarts; Holds compares those that no client touches.
-func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]int32) {
+func (s *space) warm(m *v1beta1.Memcached, version string, restarts map[string]int32) {
 	s.Helper()
 	for _, shard := range m.Status.Shards {
-		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
+		isWarm := shard.Start == v1beta1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
 			s.Errorf("the shard's status is %+v", shard)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -19,41 +19,41 @@ func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	const size = 5000
 	s := newSpace(t)
 	newest := versions[len(versions)-1]
-	image := func(reference string) func() v1alpha1.MemcachedSpec {
-		return func() v1alpha1.MemcachedSpec { return suite.Small(2, suite.Image(reference)) }
+	image := func(reference string) func() v1beta1.MemcachedSpec {
+		return func() v1beta1.MemcachedSpec { return suite.Small(2, suite.Image(reference)) }
 	}
 	late := s.named("late", newest)
 	t.Run("changes", func(t *testing.T) {
 		for name, change := range map[string]suite.Failing{
 			"image-that-comes-late": {
-				Spec: image(late), Reason: v1alpha1.ReasonImageCannotBePulled, Words: []string{late},
+				Spec: image(late), Reason: v1beta1.ReasonImageCannotBePulled, Words: []string{late},
 				Fix: func(s *suite.Space, name string) {
 					(&space{s}).load(late, "")
 					(&space{s}).retry(name)
 				},
 			},
 			"nothing-in-the-image": {
-				Spec: image("docker.io/library/busybox:1"), Reason: v1alpha1.ReasonImageUnusable, Words: []string{"no memcached in this image", "no shard was changed"},
+				Spec: image("docker.io/library/busybox:1"), Reason: v1beta1.ReasonImageUnusable, Words: []string{"no memcached in this image", "no shard was changed"},
 			},
 			"arguments-that-memcached-rejects": {
-				Spec: func() v1alpha1.MemcachedSpec {
+				Spec: func() v1beta1.MemcachedSpec {
 					return suite.Small(2, suite.Arguments("-o", "hash_algorithm=nonsense"))
 				},
-				Reason: v1alpha1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "hash_algorithm"}, Tried: true,
+				Reason: v1beta1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "hash_algorithm"}, Tried: true,
 				Fix: func(s *suite.Space, name string) {
 					s.Apply(name, suite.Small(2, suite.Arguments("-o", "hash_algorithm=murmur3")))
 				},
 			},
 			"other-version-than-its-tag": {
-				Spec: image(s.load(s.named("mislabelled", "1.6.44"), "")), Reason: v1alpha1.ReasonVersionMismatch, Words: []string{"contains memcached " + newest, "its tag says 1.6.44"},
+				Spec: image(s.load(s.named("mislabelled", "1.6.44"), "")), Reason: v1beta1.ReasonVersionMismatch, Words: []string{"contains memcached " + newest, "its tag says 1.6.44"},
 			},
 			"crash-where-the-items-are": {
 				Spec:   image(s.load(s.named("crashing", newest), `case " $* " in *" -e "*) echo "out of luck" >&2; exit 3;; esac`)),
-				Reason: v1alpha1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "out of luck"}, Tried: true, Restarts: true,
+				Reason: v1beta1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "out of luck"}, Tried: true, Restarts: true,
 			},
 			"start-without-the-items": {
 				Spec:   image(s.load(s.named("forgetful", newest), `case " $* " in *" -e "*) /bin/busybox rm /var/lib/memcached/memory.meta;; esac`)),
-				Reason: v1alpha1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "started empty"}, Tried: true, Restarts: true, LosesItems: true,
+				Reason: v1beta1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "started empty"}, Tried: true, Restarts: true, LosesItems: true,
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func (s *space) retry(name string) {
 	s.Helper()
 	m, err := k.Memcached(s.Ctx, s.Key(name))
 	s.Must(err)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetry, time.Now().Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationRetry, time.Now().Format(time.RFC3339))
 	s.Must(k.Patch(s.Ctx, m, client.RawPatch("application/merge-patch+json", patch), suite.Owner))
 }
 

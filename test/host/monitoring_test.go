@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -59,17 +59,17 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 
 	storage := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
 	s.Must(k.Create(s.Ctx, storage))
-	slabs := func(spec *v1alpha1.MemcachedSpec) { spec.Monitoring.Slabs = true }
+	slabs := func(spec *v1beta1.MemcachedSpec) { spec.Monitoring.Slabs = true }
 	before := versions[len(versions)/2]
 	s.Apply("updated", suite.Small(3, slabs, suite.Version(before)))
-	s.Apply("crowded", suite.Small(1, suite.Threads(1), func(spec *v1alpha1.MemcachedSpec) { spec.MaxConnections = new(int32(256)) }))
+	s.Apply("crowded", suite.Small(1, suite.Threads(1), func(spec *v1beta1.MemcachedSpec) { spec.MaxConnections = new(int32(256)) }))
 	s.Apply("refusing", suite.Small(1, suite.Arguments("-M", "-X")))
 	s.Apply("frozen", suite.Small(1))
 	s.Apply("hung", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
 	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
 	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
-	s.Apply("lost", suite.Small(1, func(spec *v1alpha1.MemcachedSpec) { spec.TLS = &v1alpha1.TLS{} }))
+	s.Apply("lost", suite.Small(1, func(spec *v1beta1.MemcachedSpec) { spec.TLS = &v1beta1.TLS{} }))
 	s.Apply("stuck", suite.Small(1, suite.Version(before)))
 	for _, name := range []string{"updated", "crowded", "refusing", "frozen", "hung", "limping", "lost", "stuck"} {
 		s.Available(name)
@@ -97,15 +97,15 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	hungSince := time.Now()
 	s.signal("hung", 0, syscall.SIGSTOP)
 	s.signal("limping", 1, syscall.SIGSTOP)
-	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}}
-	backup := func(memcached string) *v1alpha1.MemcachedBackup {
-		spec := v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, Store: store}
-		b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: memcached}, Spec: spec}
+	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "backups"}}
+	backup := func(memcached string) *v1beta1.MemcachedBackup {
+		spec := v1beta1.MemcachedBackupSpec{MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, Store: store}
+		b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: memcached}, Spec: spec}
 		s.Must(k.Create(s.Ctx, b))
 		return b
 	}
 	failed := backup("refusing")
-	schedule := &v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "yearly"}}
+	schedule := &v1beta1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "yearly"}}
 	schedule.Spec.Schedule, schedule.Spec.BackupTemplate.Spec = "0 0 1 1 *", failed.Spec
 	s.Must(k.Create(s.Ctx, schedule))
 
@@ -360,13 +360,13 @@ func (s monitored) signal(name string, ordinal int, signal syscall.Signal) {
 // wasRestarted waits until the pod of a Memcached whose memcached hung is ready again.
 func (s monitored) wasRestarted(name string, since time.Time) {
 	s.Helper()
-	m := s.Await(name, "a restart", func(m *v1alpha1.Memcached) error {
+	m := s.Await(name, "a restart", func(m *v1beta1.Memcached) error {
 		if shard := m.Status.Shards[0]; shard.StartedAt == nil || shard.StartedAt.Time.Before(since) || !shard.Ready {
 			return fmt.Errorf("%+v", shard)
 		}
 		return nil
 	})
-	if start := s.Shard(m, 0).Start; start != v1alpha1.StartCold {
+	if start := s.Shard(m, 0).Start; start != v1beta1.StartCold {
 		s.Errorf("%s: the start is %s", name, start)
 	}
 	pod := s.Pods(name)[cluster.ShardName(name, 0)]

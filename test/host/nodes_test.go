@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -30,7 +30,7 @@ const (
 func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
-	s.Apply("cache", suite.Small(3, suite.Handover(v1alpha1.HandoverDisabled)))
+	s.Apply("cache", suite.Small(3, suite.Handover(v1beta1.HandoverDisabled)))
 	m := s.Available("cache")
 	if on := nodesOf(m); len(on) != 2 {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
@@ -52,7 +52,7 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 			t.Errorf("shards %v are still on %s", left, node)
 		}
 		for _, name := range moving {
-			s.Event("cache", v1alpha1.EventShardStartedEmpty, name)
+			s.Event("cache", v1beta1.EventShardStartedEmpty, name)
 		}
 		s.Must(k.Cordon(s.Ctx, node, false))
 	}
@@ -64,12 +64,12 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	const size = 10_000
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
+	s.Apply("cache", suite.Small(1, suite.Handover(v1beta1.HandoverAvailable)))
 	m := s.Available("cache")
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	pod := s.Shard(m, 0).PodName
-	s.Must(k.Annotate(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: pod}, v1alpha1.AnnotationMove, "now"))
-	s.Await("cache", "no other node", func(m *v1alpha1.Memcached) error {
+	s.Must(k.Annotate(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: pod}, v1beta1.AnnotationMove, "now"))
+	s.Await("cache", "no other node", func(m *v1beta1.Memcached) error {
 		if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node "+firstNode) || !strings.Contains(u.Message, "node") || m.Status.Shards[0].PodName != pod {
 			return fmt.Errorf("%+v", u)
 		}
@@ -77,7 +77,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	})
 	s.addNode()
 	m = s.Updated("cache")
-	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.Start != v1alpha1.StartHandedOver {
+	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.Start != v1beta1.StartHandedOver {
 		t.Errorf("the shard's status is %+v", shard)
 	}
 	s.Address("cache", 0)
@@ -94,9 +94,9 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
 	s.Apply("cache", suite.Small(2))
-	s.Apply("both", suite.Small(2, suite.Handover(v1alpha1.HandoverAvailable)))
+	s.Apply("both", suite.Small(2, suite.Handover(v1beta1.HandoverAvailable)))
 	both, m := s.Available("both"), s.Available("cache")
-	for _, m := range []*v1alpha1.Memcached{both, m} {
+	for _, m := range []*v1beta1.Memcached{both, m} {
 		if on := nodesOf(m); len(on) != 2 {
 			t.Fatalf("two shards on two nodes are not spread: all are on %v", on)
 		}
@@ -108,7 +108,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 		m = s.Available("cache")
 		for ordinal, set := range sets {
 			shard := s.Shard(m, ordinal)
-			if slices.Contains(shards, shard.Name) && (shard.Start != v1alpha1.StartHandedOver || float64(shard.Items) < 0.999*size) {
+			if slices.Contains(shards, shard.Name) && (shard.Start != v1beta1.StartHandedOver || float64(shard.Items) < 0.999*size) {
 				t.Errorf("%s: the shard's status is %+v", what, shard)
 			}
 			s.Address("cache", ordinal)
@@ -134,7 +134,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	for _, name := range []string{"cache", "both"} {
 		s.Eventually("replacements of "+name+" that no node accepts", func(ctx context.Context) error {
 			var pods corev1.PodList
-			if err := k.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: name}); err != nil {
+			if err := k.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelInstance: name}); err != nil {
 				return err
 			}
 			pending := 0
@@ -162,7 +162,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	stop()
 	both = s.Available("both")
 	for ordinal, set := range bothSets {
-		if shard := s.Shard(both, ordinal); shard.Start != v1alpha1.StartHandedOver || shard.GapMilliseconds != 0 {
+		if shard := s.Shard(both, ordinal); shard.Start != v1beta1.StartHandedOver || shard.GapMilliseconds != 0 {
 			t.Errorf("the shard's status is %+v", shard)
 		}
 		_, err := set.Keep(0.999)
@@ -184,7 +184,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
 	const attempts = 5
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
+	s.Apply("cache", suite.Small(1, suite.Handover(v1beta1.HandoverAvailable)))
 	s.Available("cache")
 	for range attempts {
 		set := s.Written("cache", 0, 1000)
@@ -206,16 +206,16 @@ func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
 		t.Logf("cut: %v %s", err, output) // the first pod may have exited
 		s.Gone(&pod, pod.Name)
 		_ = stays.Close()
-		m := s.Await("cache", "the start", func(m *v1alpha1.Memcached) error {
+		m := s.Await("cache", "the start", func(m *v1beta1.Memcached) error {
 			if shard := m.Status.Shards[0]; shard.PodName != next.Name || !shard.Ready || shard.StartedAt == nil || shard.StartedAt.Time.Before(began) {
 				return fmt.Errorf("%+v", shard)
 			}
 			return nil
 		})
-		if s.Shard(m, 0).Start == v1alpha1.StartHandedOver {
+		if s.Shard(m, 0).Start == v1beta1.StartHandedOver {
 			continue
 		}
-		s.Event("cache", v1alpha1.EventShardStartedEmpty, "cache-0", "both pods")
+		s.Event("cache", v1beta1.EventShardStartedEmpty, "cache-0", "both pods")
 		s.Address("cache", 0)
 		if kept, err := set.Count(); kept > 0 || err != nil {
 			t.Errorf("%d items are there (%v)", kept, err)
@@ -248,7 +248,7 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	began := time.Now()
 	_, err := cluster.Local(s.Ctx, "node", "kill", secondNode)
 	s.Must(err)
-	_, sentence := s.Degraded("cache", v1alpha1.ReasonNodeLost)
+	_, sentence := s.Degraded("cache", v1beta1.ReasonNodeLost)
 	t.Logf("after %s: %s", time.Since(began).Round(time.Second), sentence)
 	// Kubernetes reports the pods one by one, in no order.
 	isNamed := func(shard string) bool { return strings.Contains(sentence, shard) }
@@ -264,7 +264,7 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	}
 	s.Untouched("cache", others)
 	for _, name := range lost {
-		s.Event("cache", v1alpha1.EventShardStartedEmpty, name)
+		s.Event("cache", v1beta1.EventShardStartedEmpty, name)
 	}
 	_, err = cluster.Local(s.Ctx, "node", "remove", secondNode)
 	s.Must(err)
@@ -284,7 +284,7 @@ func (s *space) addNode() {
 	})
 }
 
-func shardsOn(m *v1alpha1.Memcached, node string) []string {
+func shardsOn(m *v1beta1.Memcached, node string) []string {
 	var names []string
 	for _, shard := range m.Status.Shards {
 		if shard.NodeName == node {
@@ -294,7 +294,7 @@ func shardsOn(m *v1alpha1.Memcached, node string) []string {
 	return names
 }
 
-func nodesOf(m *v1alpha1.Memcached) map[string]int {
+func nodesOf(m *v1beta1.Memcached) map[string]int {
 	on := map[string]int{}
 	for _, shard := range m.Status.Shards {
 		on[shard.NodeName]++

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -121,7 +121,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	before := s.Lives("cache")
 	moved := newSpace(t) // their pods are deleted while there is no operator
 	moved.Apply("strict", suite.Small(1))
-	moved.Apply("available", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
+	moved.Apply("available", suite.Small(1, suite.Handover(v1beta1.HandoverAvailable)))
 	handed, pods := map[string]*items.Set{}, map[string]corev1.Pod{}
 	for _, name := range []string{"strict", "available"} {
 		moved.Available(name)
@@ -166,7 +166,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Untouched("cache", before)
 	s.Holds(kept)
 	for name, pod := range pods {
-		if shard := moved.Shard(moved.Available(name), 0); shard.Start != v1alpha1.StartHandedOver || shard.PodName == pod.Name {
+		if shard := moved.Shard(moved.Available(name), 0); shard.Start != v1beta1.StartHandedOver || shard.PodName == pod.Name {
 			t.Errorf("%s: the status of the shard that moved without an operator is %+v", name, shard)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
@@ -152,7 +152,7 @@ func (l *lifecycle) nothingGoes() error {
 func (l *lifecycle) noCacheIsLost() error {
 	var found []error
 	for _, all := range []client.ObjectList{
-		&v1alpha1.MemcachedList{}, &v1alpha1.MemcachedBackupList{}, &v1alpha1.MemcachedScheduledBackupList{}, &v1alpha1.MemcachedRestoreList{},
+		&v1beta1.MemcachedList{}, &v1beta1.MemcachedBackupList{}, &v1beta1.MemcachedScheduledBackupList{}, &v1beta1.MemcachedRestoreList{},
 	} {
 		if err := l.List(l.ctx, all); err != nil && !meta.IsNoMatchError(err) {
 			return err
@@ -365,7 +365,7 @@ func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
 // scale sets the number of shards and waits until they serve.
 func (l *lifecycle) scale(size int32) {
 	l.Helper()
-	l.must(l.ApplyMemcached(l.ctx, l.cache.key, v1alpha1.MemcachedSpec{Size: &size}, owner))
+	l.must(l.ApplyMemcached(l.ctx, l.cache.key, v1beta1.MemcachedSpec{Size: &size}, owner))
 	_, err := l.Await(l.ctx, l.cache.key, "available and up to date", cluster.Available)
 	l.must(err)
 }
@@ -462,7 +462,7 @@ func clusterExtension() *unstructured.Unstructured {
 func definitions() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, kind := range []string{"memcacheds", "memcachedbackups", "memcachedscheduledbackups", "memcachedrestores"} {
-		all = append(all, named("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", kind+"."+v1alpha1.GroupVersion.Group))
+		all = append(all, named("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", kind+"."+v1beta1.GroupVersion.Group))
 	}
 	return all
 }

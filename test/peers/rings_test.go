@@ -18,7 +18,7 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	cachev1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	cachev1beta1 "github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
@@ -38,24 +38,24 @@ func TestRingsMatchClientLibraries(t *testing.T) {
 	t.Parallel()
 	keys := append(plainKeys(8_000), characterKeys(2_000)...)
 	for _, tt := range []struct {
-		ring   cachev1alpha1.HashAlgorithm
+		ring   cachev1beta1.HashAlgorithm
 		client client
 	}{
-		{cachev1alpha1.HashModulo, modulo},
-		{cachev1alpha1.HashJump, jump},
-		{cachev1alpha1.HashRendezvous, rendezvous},
-		{cachev1alpha1.HashKetama, ketama},
+		{cachev1beta1.HashModulo, modulo},
+		{cachev1beta1.HashJump, jump},
+		{cachev1beta1.HashRendezvous, rendezvous},
+		{cachev1beta1.HashKetama, ketama},
 	} {
 		t.Run(string(tt.ring), func(t *testing.T) {
 			t.Parallel()
 			sizes := []int{1, 2, 3, 5, 16}
-			if tt.ring == cachev1alpha1.HashKetama {
+			if tt.ring == cachev1beta1.HashKetama {
 				// Where a float that libmemcached computes with rounds to four points less a server.
 				sizes = append(sizes, 25)
 			}
 			for _, n := range sizes {
 				for name, servers := range spellings(n) {
-					if tt.ring == cachev1alpha1.HashModulo && name != "ports" {
+					if tt.ring == cachev1beta1.HashModulo && name != "ports" {
 						continue // gomemcache looks names up, and the ring has no use for them
 					}
 					agree(t, fmt.Sprintf("%d servers, %s", n, name), tt.ring, tt.client, servers, keys)
@@ -66,7 +66,7 @@ func TestRingsMatchClientLibraries(t *testing.T) {
 }
 
 // agree compares the server of each key by our ring and by a client.
-func agree(t *testing.T, what string, name cachev1alpha1.HashAlgorithm, ask client, servers, keys []string) {
+func agree(t *testing.T, what string, name cachev1beta1.HashAlgorithm, ask client, servers, keys []string) {
 	t.Helper()
 	ours, err := ring.New(string(name), servers)
 	if err != nil {
@@ -253,9 +253,9 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 		shards, servers = append(shards, s), append(servers, net.JoinHostPort(pods.TLSHost, strconv.Itoa(s.Port)))
 	}
 	// The keys of each ring, by shard.
-	rings := map[cachev1alpha1.HashAlgorithm][size][]string{}
+	rings := map[cachev1beta1.HashAlgorithm][size][]string{}
 	all := plainKeys(6000)
-	for name, library := range map[cachev1alpha1.HashAlgorithm]client{cachev1alpha1.HashKetama: ketama, cachev1alpha1.HashRendezvous: rendezvous} {
+	for name, library := range map[cachev1beta1.HashAlgorithm]client{cachev1beta1.HashKetama: ketama, cachev1beta1.HashRendezvous: rendezvous} {
 		keys := all[:3000]
 		all = all[3000:]
 		agree(t, "the shards", name, library, servers, keys)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -62,7 +62,7 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 				t.Parallel()
 				const perItem = 600 // bytes, of which 500 are the value
 				memory, itemSize := resource.MustParse("64Mi"), resource.MustParse("1Mi")
-				revision := resources.NewPodRevision(&v1alpha1.MemcachedSpec{
+				revision := resources.NewPodRevision(&v1beta1.MemcachedSpec{
 					Memory: &memory, MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra,
 				}, resources.Image{Reference: "memcached:" + version, Version: version})
 				s := pods.NewShard(t)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
@@ -87,12 +87,12 @@ func (i *instance) generateName() metav1.ObjectMeta {
 }
 
 // backup copies the items to a claim and returns the complete backup.
-func (i *instance) backup(ctx context.Context, claim string) (*v1alpha1.MemcachedBackup, error) {
-	b := &v1alpha1.MemcachedBackup{
+func (i *instance) backup(ctx context.Context, claim string) (*v1beta1.MemcachedBackup, error) {
+	b := &v1beta1.MemcachedBackup{
 		ObjectMeta: i.generateName(),
-		Spec: v1alpha1.MemcachedBackupSpec{
-			MemcachedRef:    v1alpha1.MemcachedReference{Name: i.key.Name},
-			Store:           v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: claim}},
+		Spec: v1beta1.MemcachedBackupSpec{
+			MemcachedRef:    v1beta1.MemcachedReference{Name: i.key.Name},
+			Store:           v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: claim}},
 			DeadlineSeconds: transferDeadline,
 		},
 	}
@@ -102,12 +102,12 @@ func (i *instance) backup(ctx context.Context, claim string) (*v1alpha1.Memcache
 	return b, checkSnapshot(b.Status.Snapshot, *i.last.Spec.Size)
 }
 
-func (i *instance) restore(ctx context.Context, b *v1alpha1.MemcachedBackup) error {
-	r := &v1alpha1.MemcachedRestore{
+func (i *instance) restore(ctx context.Context, b *v1beta1.MemcachedBackup) error {
+	r := &v1beta1.MemcachedRestore{
 		ObjectMeta: i.generateName(),
-		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef:    v1alpha1.MemcachedReference{Name: i.key.Name},
-			BackupRef:       &v1alpha1.BackupReference{Name: b.Name},
+		Spec: v1beta1.MemcachedRestoreSpec{
+			MemcachedRef:    v1beta1.MemcachedReference{Name: i.key.Name},
+			BackupRef:       &v1beta1.BackupReference{Name: b.Name},
 			DeadlineSeconds: transferDeadline,
 		},
 	}
@@ -125,7 +125,7 @@ func (i *instance) transfer(ctx context.Context, o client.Object) error {
 	i.logf("created a %T", o)
 	waiting, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	err := i.Complete(waiting, o, func(status *v1alpha1.TransferStatus) {
+	err := i.Complete(waiting, o, func(status *v1beta1.TransferStatus) {
 		i.logf("  %s: %d of %d items", status.Phase, status.Progress.Items, status.Progress.TotalItems)
 	})
 	status := cluster.RunStatus(o)
@@ -137,7 +137,7 @@ func (i *instance) transfer(ctx context.Context, o client.Object) error {
 }
 
 // checkSnapshot returns an error unless a snapshot contains all items of so many shards.
-func checkSnapshot(snapshot *v1alpha1.SnapshotStatus, shards int32) error {
+func checkSnapshot(snapshot *v1beta1.SnapshotStatus, shards int32) error {
 	switch want := int64(shards) * itemsPerShard; {
 	case snapshot == nil:
 		return errors.New("the backup is complete, but its status has no snapshot")
@@ -150,7 +150,7 @@ func checkSnapshot(snapshot *v1alpha1.SnapshotStatus, shards int32) error {
 }
 
 // checkRestore returns an error unless a restore reports that it wrote so many items and skipped none.
-func checkRestore(status *v1alpha1.MemcachedRestoreStatus, want int64) error {
+func checkRestore(status *v1beta1.MemcachedRestoreStatus, want int64) error {
 	if status.Restored != want || status.Kept != 0 || status.Expired != 0 || status.Rejected != 0 {
 		return fmt.Errorf("%d items were restored, %d kept, %d expired and %d rejected, want %d restored and no others",
 			status.Restored, status.Kept, status.Expired, status.Rejected, want)

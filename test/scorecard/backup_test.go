@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -23,7 +23,7 @@ import (
 func fakeEnvironment(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *environment {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
@@ -62,7 +62,7 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	err := e.run(interrupted, func(ctx context.Context, e *environment) error {
 		for _, o := range []client.Object{
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "claim"}},
-			&v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "backup"}},
+			&v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "backup"}},
 		} {
 			if err := e.createOther(ctx, o); err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	var claims corev1.PersistentVolumeClaimList
-	var backups v1alpha1.MemcachedBackupList
+	var backups v1beta1.MemcachedBackupList
 	if err := errors.Join(e.List(t.Context(), &claims), e.List(t.Context(), &backups)); err != nil {
 		t.Fatal(err)
 	}

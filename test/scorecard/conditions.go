@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // unsupportedVersion of memcached has known remote crashes that will not be fixed.
@@ -25,13 +25,13 @@ func conditions(ctx context.Context, e *environment) error {
 	if err != nil {
 		return err
 	}
-	err = i.await(ctx, "Degraded", func(m *v1alpha1.Memcached) error {
+	err = i.await(ctx, "Degraded", func(m *v1beta1.Memcached) error {
 		return checkVersionUnsupported(m.Status.Conditions, m.Generation)
 	})
 	if err != nil {
 		return err
 	}
-	degraded := meta.FindStatusCondition(i.last.Status.Conditions, v1alpha1.ConditionDegraded)
+	degraded := meta.FindStatusCondition(i.last.Status.Conditions, v1beta1.ConditionDegraded)
 	e.logf("the operator rejects version %s: %s", unsupportedVersion, degraded.Message)
 
 	const message = "memory must be at least 64Mi"
@@ -56,9 +56,9 @@ func conditions(ctx context.Context, e *environment) error {
 // is wrong with the version and what to do.
 func checkVersionUnsupported(conditions []metav1.Condition, generation int64) error {
 	for condition, want := range map[string]metav1.ConditionStatus{
-		v1alpha1.ConditionAvailable:   metav1.ConditionFalse,
-		v1alpha1.ConditionProgressing: metav1.ConditionFalse,
-		v1alpha1.ConditionDegraded:    metav1.ConditionTrue,
+		v1beta1.ConditionAvailable:   metav1.ConditionFalse,
+		v1beta1.ConditionProgressing: metav1.ConditionFalse,
+		v1beta1.ConditionDegraded:    metav1.ConditionTrue,
 	} {
 		c := meta.FindStatusCondition(conditions, condition)
 		if c == nil {
@@ -68,9 +68,9 @@ func checkVersionUnsupported(conditions []metav1.Condition, generation int64) er
 			return fmt.Errorf("%s is %s of generation %d, want %s of %d: %s: %s", condition, c.Status, c.ObservedGeneration, want, generation, c.Reason, c.Message)
 		}
 	}
-	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
-	if c.Reason != v1alpha1.ReasonVersionUnsupported || !strings.Contains(c.Message, unsupportedVersion) || !strings.Contains(c.Message, "Use ") {
-		return fmt.Errorf("Degraded must have reason %s and name a version to use instead of %s: %s: %s", v1alpha1.ReasonVersionUnsupported, unsupportedVersion, c.Reason, c.Message) //nolint:staticcheck // a condition's name
+	c := meta.FindStatusCondition(conditions, v1beta1.ConditionDegraded)
+	if c.Reason != v1beta1.ReasonVersionUnsupported || !strings.Contains(c.Message, unsupportedVersion) || !strings.Contains(c.Message, "Use ") {
+		return fmt.Errorf("Degraded must have reason %s and name a version to use instead of %s: %s: %s", v1beta1.ReasonVersionUnsupported, unsupportedVersion, c.Reason, c.Message) //nolint:staticcheck // a condition's name
 	}
 	return nil
 }

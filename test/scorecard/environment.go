@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -154,7 +154,7 @@ func (e *environment) suggestions(err error) []string {
 		}
 	}
 	for _, i := range e.instances {
-		if c := meta.FindStatusCondition(i.last.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(i.last.Status.Conditions, v1beta1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
 			all = append(all, fmt.Sprintf("docs/troubleshooting.md says what to do about %s.", c.Reason))
 		}
 	}

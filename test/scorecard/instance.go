@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
@@ -26,20 +26,20 @@ type instance struct {
 	*environment
 	key client.ObjectKey
 	// last is the Memcached as it was last read.
-	last *v1alpha1.Memcached
+	last *v1beta1.Memcached
 }
 
 // small returns a spec whose shards request so little CPU that the shards of all tests fit on a small cluster.
-func small(size int32) v1alpha1.MemcachedSpec {
-	return v1alpha1.MemcachedSpec{
+func small(size int32) v1beta1.MemcachedSpec {
+	return v1beta1.MemcachedSpec{
 		Size:      &size,
-		Resources: &v1alpha1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+		Resources: &v1beta1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
 	}
 }
 
 // create creates a Memcached and waits until the operator has observed it.
-func (e *environment) create(ctx context.Context, name string, spec v1alpha1.MemcachedSpec) (*instance, error) {
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, GenerateName: name + "-"}, Spec: spec}
+func (e *environment) create(ctx context.Context, name string, spec v1beta1.MemcachedSpec) (*instance, error) {
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, GenerateName: name + "-"}, Spec: spec}
 	if err := e.Create(ctx, m); err != nil {
 		return nil, fmt.Errorf("creating a Memcached: %w", err)
 	}
@@ -48,7 +48,7 @@ func (e *environment) create(ctx context.Context, name string, spec v1alpha1.Mem
 	e.logf("created Memcached %s, size %d", m.Name, *m.Spec.Size)
 	observing, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	err := i.await(observing, "observed", func(*v1alpha1.Memcached) error { return nil })
+	err := i.await(observing, "observed", func(*v1beta1.Memcached) error { return nil })
 	if err != nil && ctx.Err() == nil && i.last.Status.ObservedGeneration < i.last.Generation {
 		return i, fmt.Errorf("the status of Memcached %s is out of date after %s: %w", i.key.Name, observeTimeout, errNoOperator)
 	}
@@ -67,7 +67,7 @@ func (e *environment) createAvailable(ctx context.Context, name string, size int
 // change merges JSON into the spec.
 func (i *instance) change(ctx context.Context, spec string) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":%s}`, spec))
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
 	if err := i.Patch(ctx, m, patch); err != nil {
 		return fmt.Errorf("changing the spec to %s: %w", spec, err)
 	}
@@ -76,7 +76,7 @@ func (i *instance) change(ctx context.Context, spec string) error {
 }
 
 // await waits until the status is up to date and check returns nil.
-func (i *instance) await(ctx context.Context, what string, check func(*v1alpha1.Memcached) error) error {
+func (i *instance) await(ctx context.Context, what string, check func(*v1beta1.Memcached) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	m, err := i.Await(ctx, i.key, what, check)
@@ -88,7 +88,7 @@ func (i *instance) await(ctx context.Context, what string, check func(*v1alpha1.
 
 // available waits until all desired shards serve and the operator has nothing left to do.
 func (i *instance) available(ctx context.Context) error {
-	err := i.await(ctx, "available", func(m *v1alpha1.Memcached) error {
+	err := i.await(ctx, "available", func(m *v1beta1.Memcached) error {
 		if err := cluster.Available(m); err != nil {
 			return err
 		}
@@ -204,8 +204,8 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 		return fmt.Errorf("deleting pod %s: %w", shard.PodName, err)
 	}
 	i.logf("deleted pod %s of shard %s", shard.PodName, shard.Name)
-	var now v1alpha1.ShardStatus
-	err = i.await(ctx, "shard "+shard.Name+" serves from a new pod", func(m *v1alpha1.Memcached) error {
+	var now v1beta1.ShardStatus
+	err = i.await(ctx, "shard "+shard.Name+" serves from a new pod", func(m *v1beta1.Memcached) error {
 		var err error
 		if now, err = cluster.Shard(m, ordinal); err != nil {
 			return err
@@ -248,7 +248,7 @@ func resolve(ctx context.Context, server string) (string, error) {
 }
 
 func (i *instance) delete(ctx context.Context) error {
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
 	if err := client.IgnoreNotFound(i.Delete(ctx, m)); err != nil {
 		return fmt.Errorf("cleaning up: delete Memcached %s manually: %w", i.key, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
@@ -36,12 +36,12 @@ func crReady(ctx context.Context, e *environment) error {
 }
 
 // exampleOf returns the first Memcached of the bundle's examples.
-func exampleOf(annotation string) (*v1alpha1.Memcached, error) {
-	var examples []v1alpha1.Memcached
+func exampleOf(annotation string) (*v1beta1.Memcached, error) {
+	var examples []v1beta1.Memcached
 	if err := json.Unmarshal([]byte(annotation), &examples); err != nil {
 		return nil, fmt.Errorf("reading the bundle's %s: %w", examplesAnnotation, err)
 	}
-	i := slices.IndexFunc(examples, func(m v1alpha1.Memcached) bool { return m.Kind == "Memcached" })
+	i := slices.IndexFunc(examples, func(m v1beta1.Memcached) bool { return m.Kind == "Memcached" })
 	if i < 0 {
 		return nil, errors.New("the bundle has no example of a Memcached")
 	}
@@ -111,7 +111,7 @@ func (i *instance) scaleTo(ctx context.Context, size int, sets []*items.Set) ([]
 		return nil, fmt.Errorf("spec.size is %d after scaling to %d", n, size)
 	}
 	for shard := range before {
-		if !slices.ContainsFunc(i.last.Status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == shard }) {
+		if !slices.ContainsFunc(i.last.Status.Shards, func(s v1beta1.ShardStatus) bool { return s.Name == shard }) {
 			delete(before, shard)
 		}
 	}
@@ -192,13 +192,13 @@ func (i *instance) runsVersion(version string) error {
 // awaitRollout waits until the shards are up to date. It returns an error if more than one at a time does not serve.
 func (i *instance) awaitRollout(ctx context.Context, shards int32) error {
 	var unavailable error
-	err := i.await(ctx, "up to date", func(m *v1alpha1.Memcached) error {
+	err := i.await(ctx, "up to date", func(m *v1beta1.Memcached) error {
 		if m.Status.ReadySize < shards-1 {
 			unavailable = fmt.Errorf("only %d of %d shards serve during the rollout, which changes one at a time", m.Status.ReadySize, shards)
 			return nil
 		}
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
-		if c == nil || c.Reason != v1alpha1.ReasonUpToDate {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
+		if c == nil || c.Reason != v1beta1.ReasonUpToDate {
 			return fmt.Errorf("it is progressing: %+v", c)
 		}
 		return nil

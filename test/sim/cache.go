@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	managercache "github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -62,7 +62,7 @@ func isCached(k simtest.Kind, o client.Object) bool {
 	case simtest.KindMemcached, simtest.KindBackup, simtest.KindRestore:
 		return true
 	default:
-		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+		return o.GetLabels()[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -26,18 +26,18 @@ import (
 // desired returns the part of a spec that concerns pods, with the complete reference of its image.
 // It removes the other fields, so that a new field of the spec concerns pods unless it is added
 // here.
-func (w *World) desired(m *v1alpha1.Memcached) v1alpha1.MemcachedSpec {
+func (w *World) desired(m *v1beta1.Memcached) v1beta1.MemcachedSpec {
 	spec := *m.Spec.DeepCopy()
 	spec.Image = w.imageOf(&spec)
 	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
 	spec.UpdateStrategy, spec.Hashing, spec.Bootstrap, spec.FinalBackup, spec.Refill = nil, nil, nil, nil, nil
-	spec.NetworkPolicy, spec.Handover, spec.Service = v1alpha1.NetworkPolicy{}, v1alpha1.Handover{}, v1alpha1.Service{}
-	spec.Binding = v1alpha1.Binding{}
+	spec.NetworkPolicy, spec.Handover, spec.Service = v1beta1.NetworkPolicy{}, v1beta1.Handover{}, v1beta1.Service{}
+	spec.Binding = v1beta1.Binding{}
 	return spec
 }
 
 // imageOf returns the image that a spec names: what it omits is that of the operator's default.
-func (w *World) imageOf(spec *v1alpha1.MemcachedSpec) string {
+func (w *World) imageOf(spec *v1beta1.MemcachedSpec) string {
 	colon := strings.LastIndex(w.defaultImage, ":")
 	image, version := spec.Image, spec.Version
 	if image == "" {
@@ -54,7 +54,7 @@ func (w *World) imageOf(spec *v1alpha1.MemcachedSpec) string {
 
 // wrongArguments returns what memcached's arguments, as JSON, have against a spec; empty if
 // nothing.
-func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
+func wrongArguments(text string, spec *v1beta1.MemcachedSpec) string {
 	var words []string
 	if err := json.Unmarshal([]byte(text), &words); err != nil {
 		return err.Error()
@@ -82,7 +82,7 @@ func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
 }
 
 // securityArguments returns memcached's arguments for TLS and logins.
-func securityArguments(spec *v1alpha1.MemcachedSpec) (words []string) {
+func securityArguments(spec *v1beta1.MemcachedSpec) (words []string) {
 	if tls := spec.TLS; tls != nil {
 		words = append(words, "-Z")
 		if tls.Mode == "Permissive" {
@@ -92,7 +92,7 @@ func securityArguments(spec *v1alpha1.MemcachedSpec) (words []string) {
 		if tls.MinVersion == "1.3" {
 			options = append(options, "ssl_min_version=3")
 		}
-		if verify := map[v1alpha1.ClientCertificates]string{"Optional": "1", "Required": "2"}[tls.ClientCertificates]; verify != "" {
+		if verify := map[v1beta1.ClientCertificates]string{"Optional": "1", "Required": "2"}[tls.ClientCertificates]; verify != "" {
 			options = append(options, "ssl_verify_mode="+verify, "ssl_session_cache")
 		}
 		if options != nil {
@@ -107,7 +107,7 @@ func securityArguments(spec *v1alpha1.MemcachedSpec) (words []string) {
 
 // desiredResources returns the resources of a spec with its defaults. The memory limit by default
 // is that of have if it differs by rounding only.
-func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirements) corev1.ResourceRequirements {
+func desiredResources(spec *v1beta1.MemcachedSpec, have corev1.ResourceRequirements) corev1.ResourceRequirements {
 	want := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	if r := spec.Resources; r != nil {
 		maps.Copy(want.Limits, r.Limits)
@@ -140,10 +140,10 @@ func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirem
 }
 
 // wrongTemplate returns what a ReplicaSet's template has against a spec; empty if nothing.
-func wrongTemplate(set *appsv1.ReplicaSet, spec *v1alpha1.MemcachedSpec) string {
+func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 	t := &set.Spec.Template
 	c := simtest.ContainerOf(&t.Spec)
-	var noted v1alpha1.MemcachedSpec
+	var noted v1beta1.MemcachedSpec
 	if err := json.Unmarshal([]byte(t.Annotations[annotations.Spec]), &noted); err != nil {
 		return err.Error()
 	}

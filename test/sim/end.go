@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -38,13 +38,13 @@ func (w *World) End() string {
 			continue
 		}
 		if p == nil {
-			lines = append(lines, fmt.Sprintf("pod of %s that runs nothing", pod.Labels[v1alpha1.LabelInstance]))
+			lines = append(lines, fmt.Sprintf("pod of %s that runs nothing", pod.Labels[v1beta1.LabelInstance]))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("pod of %s: %s %s %s serves %t, labels %v", p.Shard, p.Image, p.Arguments, simtest.ResourcesText(p.ResourcesOf(pod)), p.Serves, pod.Labels))
 	}
 	slices.Sort(lines)
-	for _, m := range simtest.All[*v1alpha1.Memcached](w.Server) {
+	for _, m := range simtest.All[*v1beta1.Memcached](w.Server) {
 		for _, c := range m.Status.Conditions {
 			lines = append(lines, fmt.Sprintf("%s %s=%s %s", m.Name, c.Type, c.Status, c.Reason))
 		}

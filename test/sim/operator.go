@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -87,14 +87,14 @@ func (op *operator) deliver(k simtest.Kind, n int) {
 // memcached.Reconciler.SetupWithManager.
 func memcachedOf(o client.Object) string {
 	switch o := o.(type) {
-	case *v1alpha1.Memcached:
+	case *v1beta1.Memcached:
 		return o.Name
-	case *v1alpha1.MemcachedRestore:
+	case *v1beta1.MemcachedRestore:
 		return o.Spec.MemcachedRef.Name
-	case *v1alpha1.MemcachedBackup:
+	case *v1beta1.MemcachedBackup:
 		return o.Spec.MemcachedRef.Name
 	default:
-		return o.GetLabels()[v1alpha1.LabelInstance]
+		return o.GetLabels()[v1beta1.LabelInstance]
 	}
 }
 

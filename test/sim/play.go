@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -42,7 +42,7 @@ func Play(version string, resizing resources.Resizing, name string, specs ...map
 // often containers were started, how memcached last started, and the conditions.
 func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
 	var (
-		m    v1alpha1.Memcached
+		m    v1beta1.Memcached
 		sets appsv1.ReplicaSetList
 		pods corev1.PodList
 	)
@@ -61,10 +61,10 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[annotations.Spec]))
 	}
 	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelName] != v1alpha1.NameValue {
+		if pod.DeletionTimestamp != nil || pod.Labels[v1beta1.LabelName] != v1beta1.NameValue {
 			continue
 		}
-		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], simtest.Container(&pod).Image, pod.Annotations[annotations.Spec])
+		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1beta1.LabelShard], simtest.Container(&pod).Image, pod.Annotations[annotations.Spec])
 		for _, status := range pod.Status.ContainerStatuses {
 			line += fmt.Sprintf(", ready %t after %d restarts", status.Ready, status.RestartCount)
 		}
@@ -73,7 +73,7 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 	for _, shard := range m.Status.Shards {
 		lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s, %s start", shard.Name, shard.Ready, shard.Current, shard.Version, shard.Start))
 	}
-	for _, name := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+	for _, name := range []string{v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		if condition := meta.FindStatusCondition(m.Status.Conditions, name); condition != nil {
 			lines = append(lines, fmt.Sprintf("%s is %s: %s", name, condition.Status, condition.Reason))
 		}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -100,7 +100,7 @@ var scenarios = map[string]scenario{
 	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
 	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), untilGiven("cache-0", "228Mi"), set(spec{"memory": "64Mi"})}},
 	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}})}},
-	"a node selector that no node has":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "none"}}})}, keeps: true, degraded: v1alpha1.ReasonUnschedulable},
+	"a node selector that no node has":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "none"}}})}, keeps: true, degraded: v1beta1.ReasonUnschedulable},
 	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
 	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
 	"to size 0 and back":                   {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
@@ -109,7 +109,7 @@ var scenarios = map[string]scenario{
 	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
 	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
 	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
-	"a version, and no window is open":     {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"maintenanceWindows": []any{spec{"start": "02:00", "durationSeconds": int64(3600)}}}}, then: []func(*World){set(spec{"version": newest}), blocks(v1alpha1.GateOutsideMaintenanceWindow)}, seconds: 30, keeps: true},
+	"a version, and no window is open":     {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"maintenanceWindows": []any{spec{"start": "02:00", "durationSeconds": int64(3600)}}}}, then: []func(*World){set(spec{"version": newest}), blocks(v1beta1.GateOutsideMaintenanceWindow)}, seconds: 30, keeps: true},
 	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"paused": true, "version": newest}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
 	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "finalBackup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
 	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
@@ -162,7 +162,7 @@ func untilSecond(shard, version string) func(*World) {
 }
 
 // blocks requires that a gate has blocked an update.
-func blocks(gate v1alpha1.Gate) func(*World) {
+func blocks(gate v1beta1.Gate) func(*World) {
 	return func(w *World) {
 		w.must(w.happened["blocked by "+string(gate)] > 0, "no update was blocked by %s", gate)
 	}
@@ -232,17 +232,17 @@ func rotates(w *World) {
 // backsUp creates a backup of all shards.
 func backsUp(w *World) {
 	w.log("user", "creates a backup")
-	w.create(&v1alpha1.MemcachedBackup{
+	w.create(&v1beta1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Name: "today", Namespace: w.Server.Namespace},
-		Spec: v1alpha1.MemcachedBackupSpec{
-			MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
-			Store:        v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}},
+		Spec: v1beta1.MemcachedBackupSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
+			Store:        v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "backups"}},
 		},
 	})
 }
 
 func deletes(w *World) {
-	w.must(simtest.Get[*v1alpha1.Memcached](w.Server, "cache") != nil, "there is no Memcached to delete")
+	w.must(simtest.Get[*v1beta1.Memcached](w.Server, "cache") != nil, "there is no Memcached to delete")
 	w.remove("cache")
 }
 

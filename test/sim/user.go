@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -57,7 +57,7 @@ func (p randomUser) act(w *World) {
 
 // update has the first Memcached of two or three shards updated, also one whose edits before can't be applied.
 func (p randomUser) update(w *World) {
-	have := simtest.Get[*v1alpha1.Memcached](w.Server, "cache")
+	have := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
 	if have == nil || have.DeletionTimestamp != nil {
 		p.edit(w, "cache")
 		return
@@ -71,9 +71,9 @@ func (p randomUser) update(w *World) {
 	case 2:
 		s["extraArgs"] = []any{"-R", "0"} // memcached rejects it
 	case 3:
-		s["handover"] = map[string]any{"mode": string(v1alpha1.HandoverDisabled)}
+		s["handover"] = map[string]any{"mode": string(v1beta1.HandoverDisabled)}
 	case 4:
-		s["updateStrategy"] = map[string]any{"type": string(v1alpha1.UpdateHandover)}
+		s["updateStrategy"] = map[string]any{"type": string(v1beta1.UpdateHandover)}
 	case 5:
 		s["podMetadata"] = map[string]any{"labels": map[string]any{"team": "shop"}}
 	case 6:
@@ -89,9 +89,9 @@ func (idleUser) act(*World) {}
 
 // edit creates a Memcached, or changes its spec.
 func (p randomUser) edit(w *World, name string) {
-	have := simtest.Get[*v1alpha1.Memcached](w.Server, name)
+	have := simtest.Get[*v1beta1.Memcached](w.Server, name)
 	if have == nil {
-		mode := []v1alpha1.HandoverMode{v1alpha1.HandoverStrict, v1alpha1.HandoverAvailable}[w.Rand.IntN(2)]
+		mode := []v1beta1.HandoverMode{v1beta1.HandoverStrict, v1beta1.HandoverAvailable}[w.Rand.IntN(2)]
 		w.Make(name, map[string]any{"size": int64(1 + w.Rand.IntN(3)), "handover": map[string]any{"mode": string(mode)}})
 		return
 	}
@@ -108,7 +108,7 @@ func (p randomUser) edit(w *World, name string) {
 // Make creates a Memcached, and reports whether the API server takes it.
 func (w *World) Make(name string, spec map[string]any) bool {
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Memcached",
+		"apiVersion": v1beta1.GroupVersion.String(), "kind": "Memcached",
 		"metadata": map[string]any{"name": name, "namespace": w.Server.Namespace}, "spec": spec,
 	}}
 	if err := w.Server.Create(context.Background(), u); err != nil {
@@ -121,7 +121,7 @@ func (w *World) Make(name string, spec map[string]any) bool {
 
 // Edit changes a Memcached's spec, and reports whether the API server takes it.
 func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any) bool {
-	u := unstructuredOf(simtest.Get[*v1alpha1.Memcached](w.Server, name))
+	u := unstructuredOf(simtest.Get[*v1beta1.Memcached](w.Server, name))
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	u.Object["spec"] = edit(spec)
 	if err := w.Server.Update(context.Background(), u); err != nil {
@@ -132,18 +132,18 @@ func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any)
 	return true
 }
 
-func unstructuredOf(m *v1alpha1.Memcached) *unstructured.Unstructured {
+func unstructuredOf(m *v1beta1.Memcached) *unstructured.Unstructured {
 	fields, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
 		panic(err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Memcached"))
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Memcached"))
 	return u
 }
 
 func (w *World) specText(name string) string {
-	raw, err := json.Marshal(simtest.Get[*v1alpha1.Memcached](w.Server, name).Spec)
+	raw, err := json.Marshal(simtest.Get[*v1beta1.Memcached](w.Server, name).Spec)
 	if err != nil {
 		panic(err)
 	}
@@ -165,7 +165,7 @@ func (w *World) delete(o client.Object) {
 
 // remove deletes a Memcached, if it is there.
 func (w *World) remove(name string) {
-	if m := simtest.Get[*v1alpha1.Memcached](w.Server, name); m != nil {
+	if m := simtest.Get[*v1beta1.Memcached](w.Server, name); m != nil {
 		w.log("user", "deletes %s", name)
 		w.delete(m)
 	}
@@ -173,12 +173,12 @@ func (w *World) remove(name string) {
 
 // retry has an update that was stopped tried again.
 func (w *World) retry(name string) {
-	m := simtest.Get[*v1alpha1.Memcached](w.Server, name)
+	m := simtest.Get[*v1beta1.Memcached](w.Server, name)
 	if m == nil || m.DeletionTimestamp != nil {
 		return
 	}
 	m = m.DeepCopy()
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, w.Suffix())
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRetry, w.Suffix())
 	w.update(m)
 	w.log("user", "retries %s", name)
 }
@@ -191,10 +191,10 @@ func (w *World) move() {
 	}
 	pod := pods[w.Rand.IntN(len(pods))].DeepCopy()
 	value := w.Suffix()
-	if pod.Annotations[v1alpha1.AnnotationMove] != "" {
+	if pod.Annotations[v1beta1.AnnotationMove] != "" {
 		value = ""
 	}
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationMove, value)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1beta1.AnnotationMove, value)
 	w.update(pod)
 	w.log("user", "wants pod %s on another node: %q", pod.Name, value)
 }
@@ -292,7 +292,7 @@ func (w *World) drift(o client.Object) {
 		o.Spec.Ports[0].Port++
 	default:
 		labels := maps.Clone(o.GetLabels())
-		delete(labels, v1alpha1.LabelInstance)
+		delete(labels, v1beta1.LabelInstance)
 		o.SetLabels(labels)
 	}
 	w.log("user", "changes %s %s", simtest.KindOf(o), o.GetName())

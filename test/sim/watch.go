@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -113,19 +113,19 @@ func (w *watch) Gone(p *simtest.Proc) {
 // gave it another pod.
 func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[simtest.ShardOf(pod)] }
 
-func announcement(m *v1alpha1.Memcached, shard string) string { return string(m.UID) + " " + shard }
+func announcement(m *v1beta1.Memcached, shard string) string { return string(m.UID) + " " + shard }
 
 // ownerOf returns the Memcached that a shard is of, nil when it no longer exists.
-func (w *World) ownerOf(shard string) *v1alpha1.Memcached {
+func (w *World) ownerOf(shard string) *v1beta1.Memcached {
 	i := strings.LastIndex(shard, "-")
 	if i < 0 {
 		return nil
 	}
-	return simtest.Get[*v1alpha1.Memcached](w.Server, shard[:i])
+	return simtest.Get[*v1beta1.Memcached](w.Server, shard[:i])
 }
 
 // isDesired reports whether the spec contains a shard.
-func isDesired(m *v1alpha1.Memcached, shard string) bool {
+func isDesired(m *v1beta1.Memcached, shard string) bool {
 	ordinal, ok := resources.Ordinal(m.Name, shard)
 	return ok && ordinal < int(*m.Spec.Size)
 }
@@ -134,11 +134,11 @@ func isDesired(m *v1alpha1.Memcached, shard string) bool {
 func (w *World) watchWorld() {
 	past := w.Server.Past[simtest.KindMemcached]
 	for ; w.watch.read < len(past); w.watch.read++ {
-		m, ok := past[w.watch.read].Is.(*v1alpha1.Memcached)
+		m, ok := past[w.watch.read].Is.(*v1beta1.Memcached)
 		if ok {
 			w.noteStatus(m)
 		}
-		if ok && m.Status.Update != nil && m.Status.Update.Method == v1alpha1.UpdateReplace {
+		if ok && m.Status.Update != nil && m.Status.Update.Method == v1beta1.UpdateReplace {
 			w.watch.announced[announcement(m, m.Status.Update.Shard)] = true
 		}
 	}
@@ -161,7 +161,7 @@ func (w *World) watchWorld() {
 }
 
 // noteStatus counts what a status reports.
-func (w *World) noteStatus(m *v1alpha1.Memcached) {
+func (w *World) noteStatus(m *v1beta1.Memcached) {
 	for _, c := range m.Status.Conditions {
 		w.happened[c.Type+"="+c.Reason]++
 	}
@@ -186,9 +186,9 @@ func (w *World) isBack(shard string) bool {
 
 // served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's
 // Service.
-func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
+func (w *World) served(m *v1beta1.Memcached, shard string) bool {
 	service := simtest.Get[*corev1.Service](w.Server, shard)
-	if service == nil || service.Labels[v1alpha1.LabelInstance] != m.Name {
+	if service == nil || service.Labels[v1beta1.LabelInstance] != m.Name {
 		return false
 	}
 	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
@@ -204,7 +204,7 @@ func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, aft
 	switch {
 	case before == nil && after == nil: // what it deletes no longer existed
 	case k == simtest.KindMemcached:
-		w.watchOwn(verb, name, before.(*v1alpha1.Memcached), after)
+		w.watchOwn(verb, name, before.(*v1beta1.Memcached), after)
 	case before == nil:
 		if owner := metav1.GetControllerOf(after); k != simtest.KindBackup && (owner == nil || owner.UID != w.operator.uid) {
 			w.breaks("%s %s was created for another Memcached", k, name)
@@ -218,19 +218,19 @@ func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, aft
 	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
-	if restore, ok := after.(*v1alpha1.MemcachedRestore); ok && before == nil {
+	if restore, ok := after.(*v1beta1.MemcachedRestore); ok && before == nil {
 		w.watchRefill(restore)
 	}
 	if verb == "delete" && (k == simtest.KindReplicaSet || k == simtest.KindService) && before != nil {
 		w.watchOrder(k, name)
-		if m := simtest.Get[*v1alpha1.Memcached](w.Server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
+		if m := simtest.Get[*v1beta1.Memcached](w.Server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
 			w.breaks("%s %s was deleted, and the spec contains it", k, name)
 		}
 	}
 }
 
 // watchRefill looks at a new restore: what an update left empty by design is not filled.
-func (w *World) watchRefill(r *v1alpha1.MemcachedRestore) {
+func (w *World) watchRefill(r *v1beta1.MemcachedRestore) {
 	for _, ordinal := range r.Spec.Shards {
 		if shard := resources.ShardName(r.Spec.MemcachedRef.Name, int(ordinal)); r.Annotations[annotations.Refills] != "" && w.watch.replaced[shard] {
 			w.breaks("shard %s was replaced for an update, and MemcachedRestore %s fills it as a lost one", shard, r.Name)
@@ -264,7 +264,7 @@ func (w *World) watchOrder(k simtest.Kind, name string) {
 func (w *World) mayWrite(k simtest.Kind, o client.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {
-		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue && o.GetLabels()[v1alpha1.LabelInstance] == w.operator.reconciling
+		return o.GetLabels()[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue && o.GetLabels()[v1beta1.LabelInstance] == w.operator.reconciling
 	}
 	if owner.UID == w.operator.uid {
 		return true
@@ -278,8 +278,8 @@ func (w *World) mayWrite(k simtest.Kind, o client.Object) bool {
 
 // watchOwn looks at a write to a Memcached: its status and its finalizer only, and
 // of the one that was read.
-func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after client.Object) {
-	m, ok := after.(*v1alpha1.Memcached)
+func (w *World) watchOwn(verb, name string, before *v1beta1.Memcached, after client.Object) {
+	m, ok := after.(*v1beta1.Memcached)
 	if !ok {
 		w.watchFinalBackup(before)
 		if verb != "patch" || before.DeletionTimestamp == nil {
@@ -296,7 +296,7 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 	if before.Status.Bootstrap == nil && m.Status.Bootstrap != nil && len(before.Status.Shards) > 0 {
 		w.breaks("Memcached %s has shards, and is filled as a new one", name)
 	}
-	available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
+	available := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {
 		return
 	}
@@ -312,12 +312,12 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 }
 
 // watchFinalBackup looks at the end of a Memcached: its final backup, if there is one, must be over.
-func (w *World) watchFinalBackup(m *v1alpha1.Memcached) {
-	if m.Spec.DeletionPolicy != v1alpha1.DeletionBackup || m.DeletionTimestamp == nil {
+func (w *World) watchFinalBackup(m *v1beta1.Memcached) {
+	if m.Spec.DeletionPolicy != v1beta1.DeletionBackup || m.DeletionTimestamp == nil {
 		return
 	}
-	limit := v1alpha1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1alpha1.DefaultFinalBackupDeadlineSeconds)
-	for _, b := range simtest.All[*v1alpha1.MemcachedBackup](w.Server) {
+	limit := v1beta1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
+	for _, b := range simtest.All[*v1beta1.MemcachedBackup](w.Server) {
 		if b.Spec.MemcachedRef.Name == m.Name && b.CreationTimestamp.After(m.DeletionTimestamp.Time) && !b.Status.IsFinished() && w.Clock.Now().Before(m.DeletionTimestamp.Add(limit)) {
 			w.breaks("Memcached %s was deleted before MemcachedBackup %s was over", m.Name, b.Name)
 		}
@@ -328,7 +328,7 @@ func (w *World) watchFinalBackup(m *v1alpha1.Memcached) {
 func (op *operator) sees(shard string) bool {
 	// A Service that the operator looked up is one that its informer may not know yet.
 	service := simtest.Get[*corev1.Service](op.w.Server, shard)
-	if held, ok := op.cache.held[simtest.KindService][shard].(*corev1.Service); ok && held.Labels[v1alpha1.LabelInstance] == op.reconciling {
+	if held, ok := op.cache.held[simtest.KindService][shard].(*corev1.Service); ok && held.Labels[v1beta1.LabelInstance] == op.reconciling {
 		service = held
 	}
 	if service == nil {
@@ -357,7 +357,7 @@ func (op *operator) seesPod(shard string) bool {
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
 	restarts := is != nil && (simtest.Container(is).Image != simtest.Container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
-		is.Annotations[v1alpha1.AnnotationRestart] != pod.Annotations[v1alpha1.AnnotationRestart])
+		is.Annotations[v1beta1.AnnotationRestart] != pod.Annotations[v1beta1.AnnotationRestart])
 	if verb == "delete" {
 		w.watch.Deletes(pod, simtest.ByOperator)
 	}
@@ -388,7 +388,7 @@ func (w *World) watchTemplate(was, is *appsv1.ReplicaSet) {
 }
 
 // isAnnounced reports whether a status of a Memcached announced that a shard starts empty.
-func (w *World) isAnnounced(m *v1alpha1.Memcached, shard string) bool {
+func (w *World) isAnnounced(m *v1beta1.Memcached, shard string) bool {
 	w.watchWorld()
 	return w.watch.announced[announcement(m, shard)]
 }
@@ -396,7 +396,7 @@ func (w *World) isAnnounced(m *v1alpha1.Memcached, shard string) bool {
 // watchSteadyState checks, when nothing changes any more, that everything matches the spec or
 // is blocked for a reason that has a name.
 func (w *World) watchSteadyState() {
-	for _, m := range simtest.All[*v1alpha1.Memcached](w.Server) {
+	for _, m := range simtest.All[*v1beta1.Memcached](w.Server) {
 		if m.DeletionTimestamp != nil {
 			w.breaks("Memcached %s should have been deleted, and is not", m.Name)
 		}
@@ -404,7 +404,7 @@ func (w *World) watchSteadyState() {
 	}
 	for _, k := range simtest.Kinds {
 		for _, name := range w.Server.Names(k) {
-			if owner := metav1.GetControllerOf(w.Server.Now[k][name]); owner != nil && owner.Kind == string(simtest.KindMemcached) && simtest.Get[*v1alpha1.Memcached](w.Server, owner.Name) == nil {
+			if owner := metav1.GetControllerOf(w.Server.Now[k][name]); owner != nil && owner.Kind == string(simtest.KindMemcached) && simtest.Get[*v1beta1.Memcached](w.Server, owner.Name) == nil {
 				w.breaks("%s %s is left of Memcached %s, which no longer exists", k, name, owner.Name)
 			}
 		}
@@ -413,19 +413,19 @@ func (w *World) watchSteadyState() {
 
 // waits are the reasons of Progressing for which a Memcached may rest unfinished.
 var waits = map[string]bool{
-	v1alpha1.ReasonPaused: true, string(v1alpha1.GateOutsideMaintenanceWindow): true, string(v1alpha1.GateMinIntervalNotElapsed): true,
-	string(v1alpha1.GateHitRatioNotRecovered): true, string(v1alpha1.GateUpdateStrategyInvalid): true,
+	v1beta1.ReasonPaused: true, string(v1beta1.GateOutsideMaintenanceWindow): true, string(v1beta1.GateMinIntervalNotElapsed): true,
+	string(v1beta1.GateHitRatioNotRecovered): true, string(v1beta1.GateUpdateStrategyInvalid): true,
 }
 
 // watchIdle checks that one Memcached matches its spec.
-func (w *World) watchIdle(m *v1alpha1.Memcached) {
+func (w *World) watchIdle(m *v1beta1.Memcached) {
 	condition := func(name string) metav1.Condition {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil {
 			return *c
 		}
 		return metav1.Condition{Status: metav1.ConditionUnknown}
 	}
-	available, progressing, degraded := condition(v1alpha1.ConditionAvailable), condition(v1alpha1.ConditionProgressing), condition(v1alpha1.ConditionDegraded)
+	available, progressing, degraded := condition(v1beta1.ConditionAvailable), condition(v1beta1.ConditionProgressing), condition(v1beta1.ConditionDegraded)
 	for _, c := range []metav1.Condition{available, progressing, degraded} {
 		if c.ObservedGeneration != m.Generation {
 			w.breaks("in steady state the status of Memcached %s is of generation %d, not %d", m.Name, c.ObservedGeneration, m.Generation)
@@ -438,10 +438,10 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 			serving++
 		}
 	}
-	if all := serving == int(*m.Spec.Size) && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1alpha1.ReasonNameConflict {
+	if all := serving == int(*m.Spec.Size) && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1beta1.ReasonNameConflict {
 		w.breaks("in steady state %d of %d shards of %s serve, and Available is %s", serving, *m.Spec.Size, m.Name, available.Status)
 	}
-	if progressing.Reason != v1alpha1.ReasonUpToDate || degraded.Status == metav1.ConditionTrue {
+	if progressing.Reason != v1beta1.ReasonUpToDate || degraded.Status == metav1.ConditionTrue {
 		if degraded.Status != metav1.ConditionTrue && !waits[progressing.Reason] {
 			w.breaks("in steady state Memcached %s is neither up to date nor blocked: Progressing is %s %s: %s", m.Name, progressing.Status, progressing.Reason, progressing.Message)
 		}
@@ -464,7 +464,7 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 }
 
 // watchShard checks that a shard runs as the spec says.
-func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired v1alpha1.MemcachedSpec) {
+func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.MemcachedSpec) {
 	wrong := func(format string, words ...any) {
 		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
 	}
@@ -545,7 +545,7 @@ func (w *World) gist(before, after client.Object) string {
 	}
 	var words []string
 	switch after := after.(type) {
-	case *v1alpha1.Memcached:
+	case *v1beta1.Memcached:
 		for _, c := range after.Status.Conditions {
 			words = append(words, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
@@ -33,7 +33,7 @@ type Fleet struct {
 	Size, namespaces int
 
 	lock sync.Mutex
-	seen map[string]*v1alpha1.Memcached
+	seen map[string]*v1beta1.Memcached
 }
 
 // NameOf returns the name of a Memcached. It has no dash, so that MemcachedOf finds it in the names of its objects.
@@ -52,7 +52,7 @@ func (f *Fleet) NamespaceOf(number int) string { return fmt.Sprintf("bench-%d", 
 
 // NewFleet creates the namespaces and watches Memcacheds until ctx ends.
 func NewFleet(ctx context.Context, c client.Client, config *rest.Config, size, namespaces int) (*Fleet, error) {
-	f := &Fleet{client: c, Size: size, namespaces: namespaces, seen: map[string]*v1alpha1.Memcached{}}
+	f := &Fleet{client: c, Size: size, namespaces: namespaces, seen: map[string]*v1beta1.Memcached{}}
 	for i := range namespaces {
 		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.NamespaceOf(i)}}); err != nil {
 			return nil, fmt.Errorf("creating a namespace: %w", err)
@@ -62,12 +62,12 @@ func NewFleet(ctx context.Context, c client.Client, config *rest.Config, size, n
 	if err != nil {
 		return nil, err
 	}
-	informer, err := watched.GetInformer(ctx, &v1alpha1.Memcached{}, cache.BlockUntilSynced(false))
+	informer, err := watched.GetInformer(ctx, &v1beta1.Memcached{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching Memcacheds: %w", err)
 	}
 	see := func(o any) {
-		m, ok := o.(*v1alpha1.Memcached)
+		m, ok := o.(*v1beta1.Memcached)
 		if !ok {
 			return
 		}
@@ -86,7 +86,7 @@ func NewFleet(ctx context.Context, c client.Client, config *rest.Config, size, n
 }
 
 // Count returns for how many Memcacheds is returns true, and one for which it returns false, or nil.
-func (f *Fleet) Count(is func(*v1alpha1.Memcached) bool) (n int, isNot *v1alpha1.Memcached) {
+func (f *Fleet) Count(is func(*v1beta1.Memcached) bool) (n int, isNot *v1beta1.Memcached) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	for _, m := range f.seen {
@@ -100,15 +100,15 @@ func (f *Fleet) Count(is func(*v1alpha1.Memcached) bool) (n int, isNot *v1alpha1
 }
 
 // IsAvailable reports whether all shards serve.
-func IsAvailable(m *v1alpha1.Memcached) bool {
+func IsAvailable(m *v1beta1.Memcached) bool {
 	return m.Status.ObservedGeneration == m.Generation && m.Status.ReadySize == Shards &&
-		meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable)
+		meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionAvailable)
 }
 
 // IsUpToDate reports whether all shards serve with a version and the operator has nothing left to do.
-func IsUpToDate(version string) func(*v1alpha1.Memcached) bool {
-	return func(m *v1alpha1.Memcached) bool {
-		if !IsAvailable(m) || m.Status.Update != nil || m.Status.Version != version || !meta.IsStatusConditionFalse(m.Status.Conditions, v1alpha1.ConditionProgressing) {
+func IsUpToDate(version string) func(*v1beta1.Memcached) bool {
+	return func(m *v1beta1.Memcached) bool {
+		if !IsAvailable(m) || m.Status.Update != nil || m.Status.Version != version || !meta.IsStatusConditionFalse(m.Status.Conditions, v1beta1.ConditionProgressing) {
 			return false
 		}
 		for _, s := range m.Status.Shards {
@@ -123,9 +123,9 @@ func IsUpToDate(version string) func(*v1alpha1.Memcached) bool {
 // Create creates all Memcacheds.
 func (f *Fleet) Create(ctx context.Context, version string) error {
 	return f.each(ctx, func(ctx context.Context, number int) error {
-		m := &v1alpha1.Memcached{
+		m := &v1beta1.Memcached{
 			ObjectMeta: metav1.ObjectMeta{Name: NameOf(number), Namespace: f.NamespaceOf(number)},
-			Spec:       v1alpha1.MemcachedSpec{Size: new(int32(Shards)), Version: version},
+			Spec:       v1beta1.MemcachedSpec{Size: new(int32(Shards)), Version: version},
 		}
 		return f.client.Create(ctx, m)
 	})
@@ -134,7 +134,7 @@ func (f *Fleet) Create(ctx context.Context, version string) error {
 // Patch applies a merge patch to all Memcacheds.
 func (f *Fleet) Patch(ctx context.Context, patch string) error {
 	return f.each(ctx, func(ctx context.Context, number int) error {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: NameOf(number), Namespace: f.NamespaceOf(number)}}
+		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: NameOf(number), Namespace: f.NamespaceOf(number)}}
 		return f.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)))
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -56,7 +56,7 @@ type kubelet struct {
 
 // StartKubelet starts a kubelet for so many pods that stops with ctx.
 func StartKubelet(ctx context.Context, config *rest.Config, pods int) error {
-	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+	managed := labels.SelectorFromSet(labels.Set{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -148,7 +148,7 @@ func (k *kubelet) advance(key types.NamespacedName, pod *corev1.Pod) (write bool
 		p = &runningPod{uid: pod.UID, ip: loopback(k.created), seen: now, silent: pod.Annotations[SilentAgent] != ""}
 		k.running[key], k.byIP[p.ip] = p, p
 	}
-	if pod.Labels[v1alpha1.LabelName] == annotations.PreflightName {
+	if pod.Labels[v1beta1.LabelName] == annotations.PreflightName {
 		return p.runPreflight(pod, now)
 	}
 	again = p.advance(pod, now)
@@ -175,11 +175,11 @@ func (k *kubelet) forget(key types.NamespacedName) {
 
 // bind schedules a pod. The shards of a Memcached get different nodes.
 func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
-	shard, err := strconv.Atoi(pod.Labels[v1alpha1.LabelShard])
+	shard, err := strconv.Atoi(pod.Labels[v1beta1.LabelShard])
 	if err != nil {
 		return fmt.Errorf("pod %s has no label of its shard: %w", pod.Name, err)
 	}
-	memcached, _ := strconv.Atoi(strings.TrimPrefix(pod.Labels[v1alpha1.LabelInstance], "m")) // 0 for one that is not a fleet's
+	memcached, _ := strconv.Atoi(strings.TrimPrefix(pod.Labels[v1beta1.LabelInstance], "m")) // 0 for one that is not a fleet's
 	return k.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: fmt.Sprintf("node-%03d", (memcached*Shards+shard)%k.nodes)},

@@ -19,7 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // replicaSets replaces Kubernetes' controller of ReplicaSets, and its garbage collector for pods.
@@ -27,7 +27,7 @@ type replicaSets struct{ client.Client }
 
 // StartReplicaSets starts it until ctx is done.
 func StartReplicaSets(ctx context.Context, config *rest.Config) error {
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), Transform: cache.TransformStripManagedFields()}
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelManagedBy: v1beta1.ManagedByValue}), Transform: cache.TransformStripManagedFields()}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:   cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: managed, &appsv1.ReplicaSet{}: managed}},

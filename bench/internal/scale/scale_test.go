@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
@@ -56,26 +56,26 @@ func TestObjectsHaveTheNameOfTheirMemcached(t *testing.T) {
 }
 
 func TestMemcachedIsUpToDateWhenNothingIsLeftToDo(t *testing.T) {
-	upToDate := func() *v1alpha1.Memcached {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-		m.Status = v1alpha1.MemcachedStatus{ObservedGeneration: 2, ReadySize: Shards, Version: "1.6.45", Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse}}}
+	upToDate := func() *v1beta1.Memcached {
+		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		m.Status = v1beta1.MemcachedStatus{ObservedGeneration: 2, ReadySize: Shards, Version: "1.6.45", Conditions: []metav1.Condition{
+			{Type: v1beta1.ConditionAvailable, Status: metav1.ConditionTrue}, {Type: v1beta1.ConditionProgressing, Status: metav1.ConditionFalse}}}
 		for range Shards {
-			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Version: "1.6.45", Current: true})
+			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Version: "1.6.45", Current: true})
 		}
 		return m
 	}
 	if m := upToDate(); !IsAvailable(m) || !IsUpToDate("1.6.45")(m) || IsUpToDate("1.6.38")(m) {
 		t.Error("it is not up to date")
 	}
-	for name, change := range map[string]func(*v1alpha1.Memcached){
-		"the spec is newer":        func(m *v1alpha1.Memcached) { m.Generation++ },
-		"a shard is unavailable":   func(m *v1alpha1.Memcached) { m.Status.ReadySize-- },
-		"an update is in progress": func(m *v1alpha1.Memcached) { m.Status.Update = &v1alpha1.UpdateStatus{} },
-		"it is progressing":        func(m *v1alpha1.Memcached) { m.Status.Conditions[1].Status = metav1.ConditionTrue },
-		"it is not available":      func(m *v1alpha1.Memcached) { m.Status.Conditions[0].Status = metav1.ConditionFalse },
-		"a shard is not current":   func(m *v1alpha1.Memcached) { m.Status.Shards[1].Current = false },
-		"a shard is older":         func(m *v1alpha1.Memcached) { m.Status.Shards[2].Version = "1.6.38" },
+	for name, change := range map[string]func(*v1beta1.Memcached){
+		"the spec is newer":        func(m *v1beta1.Memcached) { m.Generation++ },
+		"a shard is unavailable":   func(m *v1beta1.Memcached) { m.Status.ReadySize-- },
+		"an update is in progress": func(m *v1beta1.Memcached) { m.Status.Update = &v1beta1.UpdateStatus{} },
+		"it is progressing":        func(m *v1beta1.Memcached) { m.Status.Conditions[1].Status = metav1.ConditionTrue },
+		"it is not available":      func(m *v1beta1.Memcached) { m.Status.Conditions[0].Status = metav1.ConditionFalse },
+		"a shard is not current":   func(m *v1beta1.Memcached) { m.Status.Shards[1].Current = false },
+		"a shard is older":         func(m *v1beta1.Memcached) { m.Status.Shards[2].Version = "1.6.38" },
 	} {
 		m := upToDate()
 		if change(m); IsUpToDate("1.6.45")(m) {

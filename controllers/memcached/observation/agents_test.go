@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -22,7 +22,7 @@ import (
 func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 	revision := shardtest.Revision(t)
 	mountTLS := func(f *plantest.Shard) {
-		f.Memcached.Spec.TLS = &v1alpha1.TLS{}
+		f.Memcached.Spec.TLS = &v1beta1.TLS{}
 		shardtest.MountTLS(f.Pod, "cache-tls")
 	}
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		"steady state":                  {func(*plantest.Shard) {}, false},
 		"the start is not recorded":     {func(f *plantest.Shard) { f.Memcached.Status.Shards = nil }, true},
 		"another container":             {func(f *plantest.Shard) { f.Pod.Status.ContainerStatuses[0].ContainerID = "containerd://next" }, true},
-		"a restart is requested":        {func(f *plantest.Shard) { f.Pod.Annotations[v1alpha1.AnnotationRestart] = "now" }, true},
+		"a restart is requested":        {func(f *plantest.Shard) { f.Pod.Annotations[v1beta1.AnnotationRestart] = "now" }, true},
 		"another revision was recorded": {func(f *plantest.Shard) { f.Memcached.Status.Shards[0].Revision = "before" }, true},
 		"a stop is announced":           {func(f *plantest.Shard) { f.Pod.Annotations[annotations.Stop] = "token" }, true},
 		"the shard is updated next":     {func(f *plantest.Shard) { f.UpdateRevision = shardtest.Revision(t, shardtest.Version("1.6.38")) }, true},
@@ -54,7 +54,7 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(revision, revision, revision)
 			f.Pod.Status.PodIP = "10.0.0.1"
-			f.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold,
+			f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold,
 				ContainerID: shardtest.RunningContainer, Revision: revision.Hash()}}
 			c.change(f)
 			f.Shards = []shard.Observation{f.ObserveShard()}
@@ -78,9 +78,9 @@ func TestHitRatioIsQueriedFromTheShardThatWasUpdatedLast(t *testing.T) {
 		}
 		f.Pod.Status.PodIP = "10.0.0.1"
 		m := f.Memcached
-		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{HitRatioGate: &v1alpha1.HitRatioGate{}}
+		m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{HitRatioGate: &v1beta1.HitRatioGate{}}
 		for name, revision := range map[string]string{"cache-0": update.Hash(), "cache-1": old.Hash()} {
-			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, Start: v1alpha1.StartCold,
+			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, Start: v1beta1.StartCold,
 				ContainerID: shardtest.RunningContainer, Revision: revision})
 		}
 		waiting := plantest.NewShard(old, old, update)

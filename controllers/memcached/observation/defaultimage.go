@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/window"
 )
@@ -38,7 +38,7 @@ type DefaultImageHold struct {
 // IsBehindDefaultImage reports whether a Memcached has the image that its spec selected with a previous
 // default image, and that the default image changes. After a change of the spec that selects
 // another image, it isn't behind: such a change waits for nothing.
-func IsBehindDefaultImage(m *v1alpha1.Memcached, defaultImage string) bool {
+func IsBehindDefaultImage(m *v1beta1.Memcached, defaultImage string) bool {
 	if m.Status.DefaultImage == defaultImage || !SelectsWithFormerDefault(m, m.Status.Image) {
 		return false
 	}
@@ -47,7 +47,7 @@ func IsBehindDefaultImage(m *v1alpha1.Memcached, defaultImage string) bool {
 }
 
 // SelectsWithFormerDefault reports whether the spec selects an image with the default image of the status.
-func SelectsWithFormerDefault(m *v1alpha1.Memcached, reference string) bool {
+func SelectsWithFormerDefault(m *v1beta1.Memcached, reference string) bool {
 	if m.Status.DefaultImage == "" {
 		return false
 	}
@@ -58,14 +58,14 @@ func SelectsWithFormerDefault(m *v1alpha1.Memcached, reference string) bool {
 // HoldDefaultImage returns whether a Memcached that is behind the default image waits. atOnce is how
 // many are updated at a time. One with its own version isn't counted, and one with its own image
 // doesn't stop the others: what fails there isn't the default image.
-func HoldDefaultImage(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) DefaultImageHold {
+func HoldDefaultImage(m *v1beta1.Memcached, all []v1beta1.Memcached, defaultImage string, atOnce int, now time.Time) DefaultImageHold {
 	var before, updating, failed int
 	for i := range all {
 		other := &all[i]
 		if other.Status.Image == "" || other.DeletionTimestamp != nil || other.Spec.Version != "" || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
 			continue
 		}
-		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
+		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1beta1.ConditionDegraded)
 		switch {
 		case IsBehindDefaultImage(other, defaultImage):
 			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
@@ -100,24 +100,24 @@ func HoldDefaultImage(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultIm
 
 // mayFollowIn returns when a Memcached may follow the default image as far as it is
 // concerned; false is not before its spec or status changes.
-func mayFollowIn(m *v1alpha1.Memcached, now time.Time) (time.Duration, bool) {
-	windows := ptr.Deref(m.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{}).MaintenanceWindows
+func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
+	windows := ptr.Deref(m.Spec.UpdateStrategy, v1beta1.UpdateStrategy{}).MaintenanceWindows
 	wait, err := window.OpensIn(windows, now)
-	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
 }
 
 // waitsByChoice reports whether an update waits for as long as its user likes.
-func waitsByChoice(m *v1alpha1.Memcached, degraded bool) bool {
+func waitsByChoice(m *v1beta1.Memcached, degraded bool) bool {
 	switch m.Status.Update.Gate {
-	case v1alpha1.GateUpdateStrategyInvalid, v1alpha1.GateSecretInvalid, v1alpha1.GateMinIntervalNotElapsed, v1alpha1.GateOutsideMaintenanceWindow, v1alpha1.GateRestoreRunning:
+	case v1beta1.GateUpdateStrategyInvalid, v1beta1.GateSecretInvalid, v1beta1.GateMinIntervalNotElapsed, v1beta1.GateOutsideMaintenanceWindow, v1beta1.GateRestoreRunning:
 		return true
-	case v1alpha1.GateHitRatioNotRecovered: // after its timeout, the Memcached is Degraded
+	case v1beta1.GateHitRatioNotRecovered: // after its timeout, the Memcached is Degraded
 		return !degraded
 	default:
 		return m.Spec.Paused && !degraded
 	}
 }
 
-func compareNames(a, b *v1alpha1.Memcached) int {
+func compareNames(a, b *v1beta1.Memcached) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

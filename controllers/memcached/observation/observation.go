@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -16,7 +16,7 @@ import (
 
 // Observation is everything that a reconcile has read.
 type Observation struct {
-	Memcached *v1alpha1.Memcached
+	Memcached *v1beta1.Memcached
 	// Now is when it was read.
 	Now time.Time
 	// Memory of earlier reconciles, in which this one replaces the silences and reports of agents.
@@ -52,13 +52,13 @@ type Observation struct {
 	// Restores into this Memcached, by name.
 	Restores map[string]Object
 	// FinalBackup of a Memcached that is being deleted; nil while there is none.
-	FinalBackup *v1alpha1.MemcachedBackup
+	FinalBackup *v1beta1.MemcachedBackup
 	// Binding is the Secret of spec.binding, read only to change it.
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool
 	// Backups of the Memcached, read only when a shard may have been lost.
-	Backups []*v1alpha1.MemcachedBackup
+	Backups []*v1beta1.MemcachedBackup
 }
 
 // Object is an existing object.
@@ -84,17 +84,17 @@ const (
 )
 
 // OwnershipOf returns who owns an object.
-func OwnershipOf(m *v1alpha1.Memcached, o resources.APIObject) Ownership {
+func OwnershipOf(m *v1beta1.Memcached, o resources.APIObject) Ownership {
 	controller := metav1.GetControllerOf(o)
 	switch {
 	case controller == nil:
-		if o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue && o.GetLabels()[v1alpha1.LabelInstance] == m.Name {
+		if o.GetLabels()[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue && o.GetLabels()[v1beta1.LabelInstance] == m.Name {
 			return Orphaned
 		}
 		return Foreign
 	case controller.UID == m.UID:
 		return Ours
-	case controller.Kind == "Memcached" && controller.Name == m.Name && strings.HasPrefix(controller.APIVersion, v1alpha1.GroupVersion.Group+"/"):
+	case controller.Kind == "Memcached" && controller.Name == m.Name && strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/"):
 		return Predecessors
 	default:
 		return Foreign
@@ -128,13 +128,13 @@ func (obs *Observation) ReadShards() {
 }
 
 // BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
-func BindingIsOutdated(m *v1alpha1.Memcached) bool {
+func BindingIsOutdated(m *v1beta1.Memcached) bool {
 	was, size := m.Status.Binding, *m.Spec.Size
 	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
 }
 
 // FinalBackupName returns the name of the final backup of a Memcached. It differs for
 // another Memcached of the same name.
-func FinalBackupName(m *v1alpha1.Memcached) string {
+func FinalBackupName(m *v1beta1.Memcached) string {
 	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
 }

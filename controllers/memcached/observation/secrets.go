@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
@@ -20,7 +20,7 @@ import (
 const SecretsInterval = time.Minute
 
 // UsesSecrets reports whether the agents of a Memcached report what they do with Secrets.
-func UsesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
+func UsesSecrets(m *v1beta1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
 
 // SecretsAge returns how old the report of a shard's agent is.
 func (obs *Observation) SecretsAge(pod *corev1.Pod) time.Duration {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -46,7 +46,7 @@ type Version struct {
 }
 
 // NewVersion returns the version of an object that has its desired state.
-func NewVersion(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object) Version {
+func NewVersion(m *v1beta1.Memcached, want resources.Desired, have metav1.Object) Version {
 	o := Version{uid: have.GetUID(), version: versionOf(have), memcached: m.UID, generation: m.Generation}
 	sum, shard := sha256.New(), want.Shard
 	if shard == nil {

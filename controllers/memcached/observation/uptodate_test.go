@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
-	spec := v1alpha1.MemcachedSpec{
+	spec := v1beta1.MemcachedSpec{
 		Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
 		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
 	}
@@ -20,7 +20,7 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 	set := resources.Key{Kind: resources.KindReplicaSet, Name: "cache-0"}
 	service := resources.Key{Kind: resources.KindService, Name: "cache-0"}
 	type state struct {
-		memcached *v1alpha1.Memcached
+		memcached *v1beta1.Memcached
 		shard     resources.Shard
 		have      metav1.ObjectMeta
 	}
@@ -51,8 +51,8 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			entries := func(change func(*state)) UpToDate {
-				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3},
-					Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](1)}},
+				s := &state{memcached: &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3},
+					Spec: v1beta1.MemcachedSpec{Size: ptr.To[int32](1)}},
 					shard: resources.Shard{Revision: revision}, have: metav1.ObjectMeta{UID: "o", ResourceVersion: "7", Generation: 1}}
 				change(s)
 				all := UpToDate{}
@@ -73,7 +73,7 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 }
 
 func TestObjectOfAKindWithoutGenerationsIsCurrentForOneResourceVersion(t *testing.T) {
-	m, want := &v1alpha1.Memcached{}, resources.Desired{}
+	m, want := &v1beta1.Memcached{}, resources.Desired{}
 	if NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
 		t.Error("another version is current")
 	}

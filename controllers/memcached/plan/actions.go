@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -147,5 +147,5 @@ type FinalizerChange struct {
 	Event       *event.Event
 	// Backup is created first. Where that is impossible, because the namespace is being
 	// deleted too, the finalizer is removed.
-	Backup *v1alpha1.MemcachedBackup
+	Backup *v1beta1.MemcachedBackup
 }

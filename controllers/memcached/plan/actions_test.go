@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
@@ -45,7 +45,7 @@ func preflightPod(phase corev1.PodPhase) func(*observation.Observation) {
 
 // Each case changes one thing in the steady state of a Memcached of three shards.
 func TestActionsFollowWhatWasObserved(t *testing.T) {
-	spec := func(change func(*v1alpha1.MemcachedSpec)) func(*observation.Observation) {
+	spec := func(change func(*v1beta1.MemcachedSpec)) func(*observation.Observation) {
 		return func(obs *observation.Observation) { change(&obs.Memcached.Spec) }
 	}
 	changed := func(kind resources.Kind, name string) func(*observation.Observation) {
@@ -74,14 +74,14 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"its version is not known":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Version = "1.5.0" }, nil},
 		"a Service was deleted":         {remove(resources.KindService, "cache-1"), []string{"create Service cache-1"}},
 		"the NetworkPolicy was deleted": {remove(resources.KindNetworkPolicy, "cache"), []string{"create NetworkPolicy cache"}},
-		"the NetworkPolicy is disabled": {spec(func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
+		"the NetworkPolicy is disabled": {spec(func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
 		"a foreign NetworkPolicy is there when ours is disabled": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled
+			obs.Memcached.Spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 			owner(resources.KindNetworkPolicy, "cache", "foreign")(obs)
 		}, nil},
 		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
 		"without handover": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
+			obs.Memcached.Spec.Handover.Mode = v1beta1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
 		}, []string{"create ReplicaSet cache-1"}},
 		"a Service was modified":     {changed(resources.KindService, "cache-1"), []string{"update Service cache-1"}},
@@ -96,7 +96,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"an agent doesn't answer": {func(obs *observation.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
 		"an agent hasn't answered for a while": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
-			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1alpha1.Time(obs.Now.Add(-time.Minute)))
+			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1beta1.Time(obs.Now.Add(-time.Minute)))
 		}, []string{"again in 15s"}},
 		"a start isn't known": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].Start = "" }, []string{"again in 1s"}},
 		"a shard starts": {func(obs *observation.Observation) {
@@ -166,7 +166,7 @@ func TestSecretOfHandoversIsCreatedOnceInAnUpdate(t *testing.T) {
 }
 
 func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
-	tls := func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} }
+	tls := func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} }
 	for name, c := range map[string]struct {
 		change  func(*observation.Observation)
 		reason  string
@@ -175,35 +175,35 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 		"valid": {func(*observation.Observation) {}, "", ""},
 		"too large to be stored": {func(obs *observation.Observation) {
 			obs.Memcached.Annotations = map[string]string{resources.ReducedSpec: ""}
-		}, v1alpha1.ReasonPodConfigurationTooLarge, "shorten its lists"},
-		"not an image":           {func(obs *observation.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1alpha1.ReasonImageInvalid, "correct spec.image"},
-		"an unsupported version": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1alpha1.ReasonVersionUnsupported, "nothing changes until then"},
+		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten its lists"},
+		"not an image":           {func(obs *observation.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1beta1.ReasonImageInvalid, "correct spec.image"},
+		"an unsupported version": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1beta1.ReasonVersionUnsupported, "nothing changes until then"},
 		"an unsupported version that runs": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Image = "memcached@sha256:" + strings.Repeat("0", 64)
 			plantest.Read(obs)
 			obs.Pods["cache-0"] = []*corev1.Pod{plantest.Pod(obs, "cache-0", "x")}
 			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", obs.UpdateRevision.Hash()
-		}, v1alpha1.ReasonVersionUnsupported, "shard cache-0 runs image"},
+		}, v1beta1.ReasonVersionUnsupported, "shard cache-0 runs image"},
 		"an unsupported version that ran with another image": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", "former"
 		}, "", ""},
 		"a version without TLS": {func(obs *observation.Observation) { tls(&obs.Memcached.Spec); obs.Memcached.Spec.Version = "1.6.38" },
-			v1alpha1.ReasonVersionUnsupported, "Use 1.6.39 or newer"},
+			v1beta1.ReasonVersionUnsupported, "Use 1.6.39 or newer"},
 		"a version without logins": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = &v1alpha1.Auth{}, "1.6.38"
+			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = &v1beta1.Auth{}, "1.6.38"
 		},
-			v1alpha1.ReasonVersionUnsupported, "isn't supported with spec.auth"},
+			v1beta1.ReasonVersionUnsupported, "isn't supported with spec.auth"},
 		"a peer that the API server rejects": {func(obs *observation.Observation) {
 			obs.Memcached.Generation++
 			obs.Memcached.Spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
-		}, v1alpha1.ReasonApplyRejected, "spec.networkPolicy.allowedClients[0]"},
+		}, v1beta1.ReasonApplyRejected, "spec.networkPolicy.allowedClients[0]"},
 		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
 			obs.Memcached.Spec.ExtraArgs = []string{"-o", "ssl_min_version=3"}
-		}, v1alpha1.ReasonTLSNotPossible, "remove it"},
+		}, v1beta1.ReasonTLSNotPossible, "remove it"},
 		"a pod configuration that is too large": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.PodMetadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
-		}, v1alpha1.ReasonPodConfigurationTooLarge, "shorten spec.podMetadata"},
+		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten spec.podMetadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 1)
@@ -225,12 +225,12 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 }
 
 func TestOperatorsSettingsRestrictTheSpec(t *testing.T) {
-	obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) { s.Image = "example.com/memcached:1.6.45" })
+	obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) { s.Image = "example.com/memcached:1.6.45" })
 	options := plantest.Options
 	options.Restrictions, _ = resources.ParseRestrictions(func(name string) string {
 		return map[string]string{"ALLOWED_IMAGE_PREFIXES": "docker.io/library/memcached"}[name]
 	})
-	if p := plan.Make(obs, options); p.Rejected == nil || p.Rejected.Reason != v1alpha1.ReasonNotAllowed {
+	if p := plan.Make(obs, options); p.Rejected == nil || p.Rejected.Reason != v1beta1.ReasonNotAllowed {
 		t.Errorf("%+v with %+v", p.Rejected, options.Restrictions)
 	}
 }
@@ -288,8 +288,8 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 
 func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	metadata := func(name string) shardtest.Edit {
-		return func(s *v1alpha1.MemcachedSpec) {
-			s.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{name: "1"}, Annotations: map[string]string{name: "2"}}
+		return func(s *v1beta1.MemcachedSpec) {
+			s.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{name: "1"}, Annotations: map[string]string{name: "2"}}
 		}
 	}
 	old, update := shardtest.Revision(t, metadata("old")), shardtest.Revision(t, metadata("new"))
@@ -306,7 +306,7 @@ func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"old": nil, "new": "1"}, body["labels"]); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if set["old"] != nil || set["new"] != "2" || set[annotations.Revision] != update.Hash() || set[v1alpha1.AnnotationRestart] != "token" {
+	if set["old"] != nil || set["new"] != "2" || set[annotations.Revision] != update.Hash() || set[v1beta1.AnnotationRestart] != "token" {
 		t.Errorf("the annotations are %v", set)
 	}
 	if _, ok := patch.Body["spec"]; ok {
@@ -325,7 +325,7 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 	revision := shardtest.Revision(t)
 	f := plantest.NewShard(revision, revision, revision)
 	f.Pod.Spec.NodeName = "node1"
-	f.Pod.Annotations[v1alpha1.AnnotationMove] = "1"
+	f.Pod.Annotations[v1beta1.AnnotationMove] = "1"
 	desired := func(step rollout.Step) resources.Shard {
 		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: step, Change: rollout.Change{KeepsItems: true}})
 		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0]
@@ -346,14 +346,14 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 
 // The rollout knows neither the spec nor Kubernetes.
 func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
-	strategy := func(change func(*v1alpha1.UpdateStrategy)) func(*observation.Observation) {
+	strategy := func(change func(*v1beta1.UpdateStrategy)) func(*observation.Observation) {
 		return func(obs *observation.Observation) {
-			obs.Memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{}
+			obs.Memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{}
 			change(obs.Memcached.Spec.UpdateStrategy)
 		}
 	}
-	restore := func(obs *observation.Observation, name string, phase v1alpha1.TransferPhase) {
-		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	restore := func(obs *observation.Observation, name string, phase v1beta1.TransferPhase) {
+		r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		r.Status.Phase, r.Status.StartTime = phase, &metav1.Time{Time: obs.Now}
 		obs.Restores[name] = observation.Object{APIObject: r, Owner: observation.Foreign}
 	}
@@ -373,28 +373,28 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 		"nothing":                    {func(*observation.Observation) {}, "", "", 0},
 		"a missing shard":            {size(4), rollout.GateShardUnavailable, "waiting until shard cache-3 is created", 0},
 		"a shard missing in between": {remove(resources.KindReplicaSet, "cache-1"), rollout.GateShardUnavailable, "waiting until shard cache-1 is created", 0},
-		"a closed window": {strategy(func(s *v1alpha1.UpdateStrategy) {
-			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}
+		"a closed window": {strategy(func(s *v1beta1.UpdateStrategy) {
+			s.MaintenanceWindows = []v1beta1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}
 		}), rollout.GateOutsideMaintenanceWindow, "", time.Hour},
-		"an invalid window": {strategy(func(s *v1alpha1.UpdateStrategy) {
-			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Start: "13:00", TimeZone: "Europe/Bonn"}}
+		"an invalid window": {strategy(func(s *v1beta1.UpdateStrategy) {
+			s.MaintenanceWindows = []v1beta1.MaintenanceWindow{{Start: "13:00", TimeZone: "Europe/Bonn"}}
 		}), rollout.GateUpdateStrategyInvalid, "Europe/Bonn", 0},
 		"a handover without a handover": {func(obs *observation.Observation) {
-			strategy(func(s *v1alpha1.UpdateStrategy) { s.Type = v1alpha1.UpdateHandover })(obs)
-			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
+			strategy(func(s *v1beta1.UpdateStrategy) { s.Type = v1beta1.UpdateHandover })(obs)
+			obs.Memcached.Spec.Handover.Mode = v1beta1.HandoverDisabled
 		}, rollout.GateUpdateStrategyInvalid, "set handover.mode to Strict or Available", 0},
 		"a recent update": {func(obs *observation.Observation) {
-			strategy(func(s *v1alpha1.UpdateStrategy) { s.MinIntervalSeconds = ptr.To[int32](60) })(obs)
+			strategy(func(s *v1beta1.UpdateStrategy) { s.MinIntervalSeconds = ptr.To[int32](60) })(obs)
 			record(obs, 20*time.Second)
 		}, rollout.GateMinIntervalNotElapsed, "", 40 * time.Second},
 		"a hit ratio": {func(obs *observation.Observation) {
-			strategy(func(s *v1alpha1.UpdateStrategy) { s.HitRatioGate = &v1alpha1.HitRatioGate{} })(obs)
+			strategy(func(s *v1beta1.UpdateStrategy) { s.HitRatioGate = &v1beta1.HitRatioGate{} })(obs)
 			record(obs, 20*time.Second)
 		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%)", 5 * time.Second},
 		"the first of two restores that run": {func(obs *observation.Observation) {
-			restore(obs, "a", v1alpha1.TransferComplete)
-			restore(obs, "b", v1alpha1.TransferRunning)
-			restore(obs, "c", v1alpha1.TransferRunning)
+			restore(obs, "a", v1beta1.TransferComplete)
+			restore(obs, "b", v1beta1.TransferRunning)
+			restore(obs, "c", v1beta1.TransferRunning)
 			larger(obs)
 		}, rollout.GateRestoreRunning, "waiting until MemcachedRestore b has finished", 0},
 		"an empty start that is not announced": {larger, rollout.GateEmptyStartNotAnnounced, "", 0},
@@ -423,14 +423,14 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 	const drains = `patch cache-1-x: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.MemcachedSpec)
+		change func(*v1beta1.MemcachedSpec)
 		want   []string
 	}{
-		"it is paused": {func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, []string{"update ReplicaSet cache-1", drains}},
-		"it is paused, and its spec is as before": {func(s *v1alpha1.MemcachedSpec) { s.Paused, s.Threads = true, ptr.To[int32](4) },
+		"it is paused": {func(s *v1beta1.MemcachedSpec) { s.Paused = true }, []string{"update ReplicaSet cache-1", drains}},
+		"it is paused, and its spec is as before": {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Threads = true, ptr.To[int32](4) },
 			[]string{"update ReplicaSet cache-1"}},
-		"its update strategy is invalid": {func(s *v1alpha1.MemcachedSpec) {
-			s.Handover.Mode, s.UpdateStrategy = v1alpha1.HandoverDisabled, &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+		"its update strategy is invalid": {func(s *v1beta1.MemcachedSpec) {
+			s.Handover.Mode, s.UpdateStrategy = v1beta1.HandoverDisabled, &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 		}, []string{"update ReplicaSet cache-1", drains}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -488,7 +488,7 @@ func TestResultHasTheErrorsToRetry(t *testing.T) {
 }
 
 func TestReportsOfSecretsAreForgottenWithTheirPods(t *testing.T) {
-	obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} })
+	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} })
 	report := agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "abc"}}
 	obs.Agents["cache-0-x"] = agentwire.Status{Secrets: &report}
 	obs.Secrets = map[types.UID]agentwire.Secrets{"cache-1-x": report, "gone": report}
@@ -512,7 +512,7 @@ func TestReportsOfSecretsAreReadEachMinute(t *testing.T) {
 		"one is due":                 {[2]time.Duration{10 * time.Second, time.Minute}, false, []string{"again in 1s"}},
 		"one's agent doesn't answer": {[2]time.Duration{10 * time.Second, time.Minute}, true, []string{"again in 1s"}},
 	} {
-		obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} })
+		obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} })
 		for i, pod := range []*corev1.Pod{obs.Pods["cache-0"][0], obs.Pods["cache-1"][0]} {
 			shardtest.MountTLS(pod, "cache-tls")
 			obs.Secrets[pod.UID] = agentwire.Secrets{ReadAt: obs.Now.Add(-c.ago[i])}

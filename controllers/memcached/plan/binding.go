@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
@@ -22,7 +22,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 	if !m.Spec.Binding.Enabled || m.Spec.Paused {
 		return Binding{}
 	}
-	p.Status = &v1alpha1.BindingStatus{}
+	p.Status = &v1beta1.BindingStatus{}
 	if m.Status.Binding != nil {
 		p.Status.Name, p.Status.Size = m.Status.Binding.Name, m.Status.Binding.Size
 	}
@@ -50,7 +50,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 		return p
 	default:
 		secret.UID, secret.ResourceVersion = have.UID, have.ResourceVersion
-		secret.Data[v1alpha1.BindingPasswordKey] = have.Data[v1alpha1.BindingPasswordKey]
+		secret.Data[v1beta1.BindingPasswordKey] = have.Data[v1beta1.BindingPasswordKey]
 	}
 	p.Actions.Binding = secret
 	return p
@@ -59,6 +59,6 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 // Binding is what workloads are bound to.
 type Binding struct {
 	// Status to report until the Secret was written; nil without spec.binding.
-	Status  *v1alpha1.BindingStatus
+	Status  *v1beta1.BindingStatus
 	Actions Actions
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -26,9 +26,9 @@ func planBootstrap(obs *observation.Observation, shards []shard.State, specIsVal
 	case m.DeletionTimestamp != nil:
 	case p.Status.IsRunning():
 		p.Actions = trackRestore(obs, shards, p.Status)
-		p.Status.Message = text.Truncate(p.Status.Message, v1alpha1.MaxMessage)
+		p.Status.Message = text.Truncate(p.Status.Message, v1beta1.MaxMessage)
 	case p.Status == nil && m.Spec.Bootstrap != nil && specIsValid && !m.Spec.Paused && *m.Spec.Size > 0 && isNew(obs):
-		p.Status = &v1alpha1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1alpha1.TransferRunning, Message: "creating the shards that a restore will fill"}
+		p.Status = &v1beta1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1beta1.TransferRunning, Message: "creating the shards that a restore will fill"}
 	}
 	return p
 }
@@ -46,27 +46,27 @@ func isNew(obs *observation.Observation) bool {
 }
 
 // trackRestore creates the restore, or updates b with its result.
-func trackRestore(obs *observation.Observation, shards []shard.State, b *v1alpha1.BootstrapStatus) Actions {
+func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1.BootstrapStatus) Actions {
 	m := obs.Memcached
-	finish := func(to v1alpha1.TransferPhase, message string) { b.Phase, b.Message = to, message }
+	finish := func(to v1beta1.TransferPhase, message string) { b.Phase, b.Message = to, message }
 	var actions Actions
 	found, exists := obs.Restores[b.RestoreName]
-	var restore *v1alpha1.MemcachedRestore
+	var restore *v1beta1.MemcachedRestore
 	if exists {
-		restore = found.APIObject.(*v1alpha1.MemcachedRestore)
+		restore = found.APIObject.(*v1beta1.MemcachedRestore)
 	}
 	isOurs := exists && found.Owner == observation.Ours
 	unready := unreadyShards(obs, shards)
 	switch {
-	case isOurs && restore.Status.Phase == v1alpha1.TransferComplete:
-		finish(v1alpha1.TransferComplete, "the shards got "+restoreSummary(restore))
-	case isOurs && restore.Status.Phase == v1alpha1.TransferFailed:
-		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
+	case isOurs && restore.Status.Phase == v1beta1.TransferComplete:
+		finish(v1beta1.TransferComplete, "the shards got "+restoreSummary(restore))
+	case isOurs && restore.Status.Phase == v1beta1.TransferFailed:
+		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
 	case exists && found.Owner != observation.Ours && found.Owner != observation.Predecessors:
-		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
+		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
 			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
 	case !exists && m.Spec.Bootstrap == nil:
-		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: spec.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
+		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: spec.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
 	case !exists && len(unready) > 0:
 		b.Message = "waiting for all shards to become ready before filling them: " + strings.Join(unready, ", ")
 	case !exists:
@@ -92,10 +92,10 @@ func unreadyShards(obs *observation.Observation, shards []shard.State) []string 
 }
 
 // restoreProgress describes how far a restore is.
-func restoreProgress(restore *v1alpha1.MemcachedRestore) string {
+func restoreProgress(restore *v1beta1.MemcachedRestore) string {
 	progress := restore.Status.Progress
 	switch {
-	case restore.Status.Phase == v1alpha1.TransferPending && restore.Status.Message != "":
+	case restore.Status.Phase == v1beta1.TransferPending && restore.Status.Message != "":
 		return restore.Status.Message
 	case progress == nil || progress.TotalItems == 0:
 		return "restored no items yet"
@@ -104,7 +104,7 @@ func restoreProgress(restore *v1alpha1.MemcachedRestore) string {
 }
 
 // restoreSummary describes the result of a restore that has finished.
-func restoreSummary(restore *v1alpha1.MemcachedRestore) string {
+func restoreSummary(restore *v1beta1.MemcachedRestore) string {
 	s := restore.Status
 	summary := text.Thousands(s.Restored) + " restored items"
 	if s.Restored == 0 {
@@ -121,12 +121,12 @@ func restoreSummary(restore *v1alpha1.MemcachedRestore) string {
 
 // bootstrapRestore returns the restore that fills the shards while they serve, with the default
 // rate limit.
-func bootstrapRestore(obs *observation.Observation, name string) *v1alpha1.MemcachedRestore {
+func bootstrapRestore(obs *observation.Observation, name string) *v1beta1.MemcachedRestore {
 	from := obs.Memcached.Spec.Bootstrap.DeepCopy()
-	restore := &v1alpha1.MemcachedRestore{
+	restore := &v1beta1.MemcachedRestore{
 		ObjectMeta: *obs.Owned.DeepCopy(),
-		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef: v1alpha1.MemcachedReference{Name: obs.Memcached.Name},
+		Spec: v1beta1.MemcachedRestoreSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: obs.Memcached.Name},
 			BackupRef:    from.BackupRef, Snapshot: from.Snapshot,
 			MaxAgeSeconds: from.MaxAgeSeconds, MaxTTLSeconds: from.MaxTTLSeconds, DeadlineSeconds: from.DeadlineSeconds,
 		},
@@ -138,6 +138,6 @@ func bootstrapRestore(obs *observation.Observation, name string) *v1alpha1.Memca
 // Bootstrap is how filling the first shards continues.
 type Bootstrap struct {
 	// Status to report; nil without a bootstrap.
-	Status  *v1alpha1.BootstrapStatus
+	Status  *v1beta1.BootstrapStatus
 	Actions Actions
 }

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
 
-func fromNightly(s *v1alpha1.MemcachedSpec) {
-	s.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}, DeadlineSeconds: ptr.To[int32](60)}
+func fromNightly(s *v1beta1.MemcachedSpec) {
+	s.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: "nightly"}, DeadlineSeconds: ptr.To[int32](60)}
 }
 
 // withoutShards removes all shards, as of a new Memcached.
@@ -48,7 +48,7 @@ func TestOnlyNewMemcachedIsFilled(t *testing.T) {
 		"it isn't filled":     {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, false},
 		"it is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, false},
 		"it had shards": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0"}}
+			obs.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0"}}
 		}, false},
 		"a shard was created, but not its status": {withShard("ours", 0), true},
 		"it has adopted a shard":                  {withShard("ours", time.Second), false},
@@ -56,7 +56,7 @@ func TestOnlyNewMemcachedIsFilled(t *testing.T) {
 		"another owner has a shard's name":        {withShard("foreign", time.Second), true},
 		"a former Memcached's shards are there":   {withShard("predecessors", time.Second), true},
 		"it was filled before": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
+			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestMemcachedThatRunsIsNotFilled(t *testing.T) {
 // filling returns an observation of a Memcached that is being filled: each shard serves.
 func filling(t *testing.T) *observation.Observation {
 	obs := plantest.Running(t, 2, fromNightly)
-	obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning}
+	obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1beta1.TransferRunning}
 	return obs
 }
 
 func TestBootstrapFollowsItsRestore(t *testing.T) {
-	restore := func(obs *observation.Observation, phase v1alpha1.TransferPhase, owner observation.Ownership) *v1alpha1.MemcachedRestore {
-		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
+	restore := func(obs *observation.Observation, phase v1beta1.TransferPhase, owner observation.Ownership) *v1beta1.MemcachedRestore {
+		r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
 		r.Status.Phase = phase
 		obs.Restores["cache-bootstrap"] = observation.Object{APIObject: r, Owner: owner}
 		return r
@@ -99,42 +99,42 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 	const cache1 = "waiting for all shards to become ready before filling them: cache-1"
 	for name, c := range map[string]struct {
 		change  func(*observation.Observation)
-		phase   v1alpha1.TransferPhase
+		phase   v1beta1.TransferPhase
 		message string
 		creates bool
 	}{
-		"all shards run":                   {func(*observation.Observation) {}, v1alpha1.TransferRunning, "starting the restore", true},
-		"all shards run, and it is paused": {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, v1alpha1.TransferRunning, "starting the restore", false},
-		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, v1alpha1.TransferRunning, cache1, false},
-		"a shard isn't ready":              {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1alpha1.TransferRunning, cache1, false},
+		"all shards run":                   {func(*observation.Observation) {}, v1beta1.TransferRunning, "starting the restore", true},
+		"all shards run, and it is paused": {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, v1beta1.TransferRunning, "starting the restore", false},
+		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, v1beta1.TransferRunning, cache1, false},
+		"a shard isn't ready":              {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1beta1.TransferRunning, cache1, false},
 		"the restore waits": {func(obs *observation.Observation) {
-			restore(obs, v1alpha1.TransferPending, observation.Ours).Status.Message = "waiting until MemcachedBackup nightly is Complete"
-		}, v1alpha1.TransferRunning, "waiting until MemcachedBackup nightly is Complete", false},
-		"the restore hasn't copied": {func(obs *observation.Observation) { restore(obs, "", observation.Ours) }, v1alpha1.TransferRunning, "restored no items yet", false},
+			restore(obs, v1beta1.TransferPending, observation.Ours).Status.Message = "waiting until MemcachedBackup nightly is Complete"
+		}, v1beta1.TransferRunning, "waiting until MemcachedBackup nightly is Complete", false},
+		"the restore hasn't copied": {func(obs *observation.Observation) { restore(obs, "", observation.Ours) }, v1beta1.TransferRunning, "restored no items yet", false},
 		"the restore copies": {func(obs *observation.Observation) {
-			restore(obs, v1alpha1.TransferRunning, observation.Ours).Status.Progress = &v1alpha1.TransferProgress{TotalItems: 2000, Percent: 43}
+			restore(obs, v1beta1.TransferRunning, observation.Ours).Status.Progress = &v1beta1.TransferProgress{TotalItems: 2000, Percent: 43}
 		},
-			v1alpha1.TransferRunning, "restored 43% of 2,000 items", false},
+			v1beta1.TransferRunning, "restored 43% of 2,000 items", false},
 		"the restore is complete": {func(obs *observation.Observation) {
-			s := &restore(obs, v1alpha1.TransferComplete, observation.Ours).Status
+			s := &restore(obs, v1beta1.TransferComplete, observation.Ours).Status
 			s.Restored, s.Expired, s.Rejected = 2000, 7, 3
-		}, v1alpha1.TransferComplete, "the shards got 2,000 restored items, without 7 that had expired, without 3 that memcached rejected", false},
+		}, v1beta1.TransferComplete, "the shards got 2,000 restored items, without 7 that had expired, without 3 that memcached rejected", false},
 		"the restore failed": {func(obs *observation.Observation) {
-			restore(obs, v1alpha1.TransferFailed, observation.Ours).Status.Message = "no such bucket"
+			restore(obs, v1beta1.TransferFailed, observation.Ours).Status.Message = "no such bucket"
 		},
-			v1alpha1.TransferFailed, "the shards got no restored items: MemcachedRestore cache-bootstrap failed: no such bucket", false},
-		"a user has a restore of its name": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Foreign) }, v1alpha1.TransferFailed,
+			v1beta1.TransferFailed, "the shards got no restored items: MemcachedRestore cache-bootstrap failed: no such bucket", false},
+		"a user has a restore of its name": {func(obs *observation.Observation) { restore(obs, v1beta1.TransferComplete, observation.Foreign) }, v1beta1.TransferFailed,
 			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
-		"a restore of its name has no owner any more": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Orphaned) }, v1alpha1.TransferFailed,
+		"a restore of its name has no owner any more": {func(obs *observation.Observation) { restore(obs, v1beta1.TransferComplete, observation.Orphaned) }, v1beta1.TransferFailed,
 			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
-		"a former Memcached's restore is there": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Predecessors) }, v1alpha1.TransferRunning,
+		"a former Memcached's restore is there": {func(obs *observation.Observation) { restore(obs, v1beta1.TransferComplete, observation.Predecessors) }, v1beta1.TransferRunning,
 			"waiting for garbage collection of MemcachedRestore cache-bootstrap of a deleted Memcached with the same name", false},
-		"spec.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1alpha1.TransferFailed,
+		"spec.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1beta1.TransferFailed,
 			"the shards started empty: spec.bootstrap was removed, and MemcachedRestore cache-bootstrap doesn't exist", false},
 		"spec.bootstrap was removed during the restore": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Bootstrap = nil
 			restore(obs, "", observation.Ours)
-		}, v1alpha1.TransferRunning, "restored no items yet", false},
+		}, v1beta1.TransferRunning, "restored no items yet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := filling(t)
@@ -154,8 +154,8 @@ func TestBootstrapRestoreHasTheDefaultRateLimit(t *testing.T) {
 	obs := filling(t)
 	b := obs.Memcached.Spec.Bootstrap
 	b.MaxAgeSeconds, b.MaxTTLSeconds = ptr.To[int32](7), ptr.To[int32](8)
-	restore := plantest.Plan(obs).Actions.Create[0].(*v1alpha1.MemcachedRestore)
-	want := v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, BackupRef: &v1alpha1.BackupReference{Name: "nightly"},
+	restore := plantest.Plan(obs).Actions.Create[0].(*v1beta1.MemcachedRestore)
+	want := v1beta1.MemcachedRestoreSpec{MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "nightly"},
 		MaxAgeSeconds: ptr.To[int32](7), MaxTTLSeconds: ptr.To[int32](8), DeadlineSeconds: ptr.To[int32](60)}
 	if diff := cmp.Diff(want, restore.Spec); diff != "" || restore.Name != "cache-bootstrap" {
 		t.Errorf("%s (-want +got):\n%s", restore.Name, diff)

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
@@ -21,16 +21,16 @@ import (
 )
 
 func TestBindingFollowsTheSize(t *testing.T) {
-	secret := resources.Key{Kind: resources.KindSecret, Name: v1alpha1.BindingSecretName("cache")}
+	secret := resources.Key{Kind: resources.KindSecret, Name: v1beta1.BindingSecretName("cache")}
 	existing := func(obs *observation.Observation, owner observation.Ownership) *corev1.Secret {
 		s := resources.NewBuilder(obs.Memcached, plantest.Options).BindingSecret(1)
-		s.UID, s.ResourceVersion, s.Data[v1alpha1.BindingPasswordKey] = "secret", "17", []byte("password")
+		s.UID, s.ResourceVersion, s.Data[v1beta1.BindingPasswordKey] = "secret", "17", []byte("password")
 		obs.Binding = observation.Object{APIObject: s, Owner: owner}
 		return s
 	}
 	listed := func(size int32) func(*observation.Observation) {
 		return func(obs *observation.Observation) {
-			obs.Memcached.Status.Binding = &v1alpha1.BindingStatus{Name: secret.Name, Size: size}
+			obs.Memcached.Status.Binding = &v1beta1.BindingStatus{Name: secret.Name, Size: size}
 		}
 	}
 	failed := func(obs *observation.Observation, ago time.Duration) {
@@ -55,7 +55,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 		"it can't be read, and exists":     {func(obs *observation.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true })
+			obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true })
 			c.change(obs)
 			p := plantest.Plan(obs)
 			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" {
@@ -65,7 +65,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 				t.Errorf("%+v, want %q", s, c.message)
 			}
 			if b := p.Actions.Binding; b != nil && b.UID != "" {
-				if string(b.Data[v1alpha1.BindingPasswordKey]) != "password" || b.ResourceVersion != "17" || strings.Count(string(b.Data["servers"]), "cache-") != 2 {
+				if string(b.Data[v1beta1.BindingPasswordKey]) != "password" || b.ResourceVersion != "17" || strings.Count(string(b.Data["servers"]), "cache-") != 2 {
 					t.Errorf("the Secret is %s", b.Data)
 				}
 			}
@@ -75,7 +75,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 
 // published returns an observation of a Memcached whose pods have a list of all its shards, of a minute ago.
 func published(t *testing.T, size int32) *observation.Observation {
-	obs := plantest.Running(t, size, func(s *v1alpha1.MemcachedSpec) { s.Discovery.Enabled = true })
+	obs := plantest.Running(t, size, func(s *v1beta1.MemcachedSpec) { s.Discovery.Enabled = true })
 	list := plan.ShardList{Version: obs.Now.Add(-time.Minute).Unix()}
 	for _, name := range obs.Names {
 		list.Servers = append(list.Servers, name+".default.svc|10.96.0.1|11211")
@@ -83,7 +83,7 @@ func published(t *testing.T, size int32) *observation.Observation {
 	for _, pods := range obs.Pods {
 		pods[0].Annotations[annotations.Discovery] = list.String()
 	}
-	obs.Memcached.Status.Discovery = &v1alpha1.DiscoveryStatus{Version: list.Version, Size: size, ChangedAt: metav1.NewTime(obs.Now.Add(-time.Minute))}
+	obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{Version: list.Version, Size: size, ChangedAt: metav1.NewTime(obs.Now.Add(-time.Minute))}
 	return obs
 }
 
@@ -207,7 +207,7 @@ func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 			obs.Memcached.Status.LastUpdate.Revision = "former"
 		}, 0},
 		"a shard had too few requests": {func(_ *observation.Observation, record *shard.UpdateRecord) {
-			record.Gets = v1alpha1.DefaultHitRatioMinRequests - 1
+			record.Gets = v1beta1.DefaultHitRatioMinRequests - 1
 		}, 1},
 		"a shard was not disturbed": {func(_ *observation.Observation, record *shard.UpdateRecord) { record.Method = rollout.Live }, 1},
 	} {
@@ -215,7 +215,7 @@ func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 			obs := plantest.Running(t, 2)
 			record := shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Restart, Gets: 2000, Hits: 1000, At: obs.Now.Add(-time.Minute)}
 			finished := metav1.NewTime(obs.Now.Add(-time.Second))
-			obs.Memcached.Status.LastUpdate = &v1alpha1.UpdateCost{Revision: record.Revision, Shards: 2, FinishedAt: &finished}
+			obs.Memcached.Status.LastUpdate = &v1beta1.UpdateCost{Revision: record.Revision, Shards: 2, FinishedAt: &finished}
 			shardtest.Annotate(obs.Pods["cache-1"][0], annotations.Update, shard.EncodeRecord(record))
 			c.change(obs, &record)
 			shardtest.Annotate(obs.Pods["cache-0"][0], annotations.Update, shard.EncodeRecord(record))

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -67,7 +67,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 			}
 		}
 		p.list = list.String()
-		p.Status = &v1alpha1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
+		p.Status = &v1beta1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
 			Size: int32(len(list.Servers)), ChangedAt: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 128
 		if was != nil && was.Version == list.Version {
 			p.Status.ChangedAt = was.ChangedAt
@@ -161,7 +161,7 @@ func clusterIP(obs *observation.Observation, name string) (ip string) {
 // Discovery is what clients with auto discovery read.
 type Discovery struct {
 	// Status to report; nil without spec.discovery.
-	Status *v1alpha1.DiscoveryStatus
+	Status *v1beta1.DiscoveryStatus
 	// list as pods have it; empty without one.
 	list string
 	// Delay is how long shards beyond the size stay.

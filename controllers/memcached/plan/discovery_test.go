@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -16,7 +16,7 @@ import (
 
 func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 	const size = 128
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Namespace, m.Name = strings.Repeat("n", 63), strings.Repeat("m", 52)
 	m.Spec.Discovery.Enabled = true
 	obs := &observation.Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Objects: map[resources.Key]observation.Object{}}

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/internal/text"
@@ -23,8 +23,8 @@ import (
 // delays neither its deletion nor its backup.
 func planFinalBackup(obs *observation.Observation) FinalBackup {
 	m := obs.Memcached
-	wanted := m.Spec.DeletionPolicy == v1alpha1.DeletionBackup
-	has := slices.Contains(m.Finalizers, v1alpha1.FinalizerFinalBackup)
+	wanted := m.Spec.DeletionPolicy == v1beta1.DeletionBackup
+	has := slices.Contains(m.Finalizers, v1beta1.FinalizerFinalBackup)
 	if m.DeletionTimestamp != nil && has && wanted {
 		return planDeletion(obs)
 	}
@@ -36,15 +36,15 @@ func planFinalBackup(obs *observation.Observation) FinalBackup {
 // planDeletion decides how the deletion of a Memcached that wants a backup continues.
 func planDeletion(obs *observation.Observation) FinalBackup {
 	m, name, backup := obs.Memcached, observation.FinalBackupName(obs.Memcached), obs.FinalBackup
-	limit := v1alpha1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1alpha1.DefaultFinalBackupDeadlineSeconds)
+	limit := v1beta1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
 	deadline := m.DeletionTimestamp.Add(limit)
 	change, message := FinalizerChange{}, ""
 	switch {
 	case backup != nil && !isFinalBackup(m, backup):
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s exists and isn't managed by the operator", name))
-	case backup != nil && backup.Status.Phase == v1alpha1.TransferComplete:
-		change = removeFinalizer(event.Normal(v1alpha1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
-	case backup != nil && backup.Status.Phase == v1alpha1.TransferFailed:
+	case backup != nil && backup.Status.Phase == v1beta1.TransferComplete:
+		change = removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
+	case backup != nil && backup.Status.Phase == v1beta1.TransferFailed:
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s failed: %s", name, backup.Status.Message))
 	case !obs.Now.Before(deadline):
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s did not finish within %s", name, limit))
@@ -52,7 +52,7 @@ func planDeletion(obs *observation.Observation) FinalBackup {
 		message = fmt.Sprintf("MemcachedBackup %s %s; the Memcached is deleted when it is done, or at %s",
 			name, backupProgress(backup), deadline.UTC().Format("15:04 MST"))
 	case !hasPod(obs):
-		change = removeFinalizer(event.Normal(v1alpha1.EventFinalBackup, "no shard exists to back up"))
+		change = removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "no shard exists to back up"))
 	case m.Status.Bootstrap.IsRunning():
 		change = WithoutBackup("its shards had not been filled yet")
 	default:
@@ -71,29 +71,29 @@ func removeFinalizer(e event.Event) FinalizerChange {
 
 // WithoutBackup removes the finalizer although there is no final backup.
 func WithoutBackup(why string) FinalizerChange {
-	return removeFinalizer(event.Warning(v1alpha1.EventFinalBackup, "deleting without a final backup: %s", why))
+	return removeFinalizer(event.Warning(v1beta1.EventFinalBackup, "deleting without a final backup: %s", why))
 }
 
 // newFinalBackup returns the final backup. It has no owner, so that it outlives the
 // Memcached.
-func newFinalBackup(m *v1alpha1.Memcached, labels map[string]string) *v1alpha1.MemcachedBackup {
+func newFinalBackup(m *v1beta1.Memcached, labels map[string]string) *v1beta1.MemcachedBackup {
 	spec := m.Spec.FinalBackup.DeepCopy()
-	return &v1alpha1.MemcachedBackup{
+	return &v1beta1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: observation.FinalBackupName(m), Labels: maps.Clone(labels)},
-		Spec: v1alpha1.MemcachedBackupSpec{
-			MemcachedRef: v1alpha1.MemcachedReference{Name: m.Name},
-			Store:        spec.Store, RateLimit: spec.RateLimit, DeadlineSeconds: spec.DeadlineSeconds, DeletionPolicy: v1alpha1.SnapshotRetain,
+		Spec: v1beta1.MemcachedBackupSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: m.Name},
+			Store:        spec.Store, RateLimit: spec.RateLimit, DeadlineSeconds: spec.DeadlineSeconds, DeletionPolicy: v1beta1.SnapshotRetain,
 		},
 	}
 }
 
 // isFinalBackup reports whether the operator created a backup with that name.
-func isFinalBackup(m *v1alpha1.Memcached, backup *v1alpha1.MemcachedBackup) bool {
-	return backup.Spec.MemcachedRef.Name == m.Name && backup.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+func isFinalBackup(m *v1beta1.Memcached, backup *v1beta1.MemcachedBackup) bool {
+	return backup.Spec.MemcachedRef.Name == m.Name && backup.Labels[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue
 }
 
 // snapshotItems returns how many items a backup contains.
-func snapshotItems(backup *v1alpha1.MemcachedBackup) int64 {
+func snapshotItems(backup *v1beta1.MemcachedBackup) int64 {
 	if backup.Status.Snapshot == nil {
 		return 0
 	}
@@ -101,7 +101,7 @@ func snapshotItems(backup *v1alpha1.MemcachedBackup) int64 {
 }
 
 // backupProgress describes how far a backup is.
-func backupProgress(backup *v1alpha1.MemcachedBackup) string {
+func backupProgress(backup *v1beta1.MemcachedBackup) string {
 	progress := backup.Status.Progress
 	if progress == nil || progress.TotalItems == 0 {
 		return "has copied no items yet"

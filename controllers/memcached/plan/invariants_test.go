@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
@@ -123,7 +123,7 @@ func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan
 	m := obs.Memcached
 	now := time.Unix(1_000_000, 0)
 	s := status.Make(obs, p, plan.Result{}, now)
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil || c.ObservedGeneration != m.Generation || c.Reason == "" || c.Message == "" {
 			t.Errorf("%s: %s is %+v", name, kind, c)
@@ -139,7 +139,7 @@ func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan
 			ready++
 		}
 	}
-	if available := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable); available != (ready == int(*m.Spec.Size) && ready > 0) {
+	if available := meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionAvailable); available != (ready == int(*m.Spec.Size) && ready > 0) {
 		t.Errorf("%s: Available is %t with %d of %d shards ready", name, available, ready, *m.Spec.Size)
 	}
 	for _, server := range s.Servers {
@@ -148,7 +148,7 @@ func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan
 			t.Errorf("%s: %s is among the servers", name, server)
 		}
 	}
-	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDegraded); degraded != (p.Rejected != nil || len(p.Resources.Conflicts) > 0) {
+	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionDegraded); degraded != (p.Rejected != nil || len(p.Resources.Conflicts) > 0) {
 		t.Errorf("%s: Degraded is %t, rejected %v, conflicts %v", name, degraded, p.Rejected, p.Resources.Conflicts)
 	}
 	checkSummary(t, name, m, s)
@@ -162,25 +162,25 @@ func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan
 }
 
 // checkSummary checks that Ready and the phase follow from the other conditions.
-func checkSummary(t *testing.T, name string, m *v1alpha1.Memcached, s v1alpha1.MemcachedStatus) {
+func checkSummary(t *testing.T, name string, m *v1beta1.Memcached, s v1beta1.MemcachedStatus) {
 	t.Helper()
 	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(s.Conditions, kind) }
-	available, progressing, degraded := isTrue(v1alpha1.ConditionAvailable), isTrue(v1alpha1.ConditionProgressing), isTrue(v1alpha1.ConditionDegraded)
-	if ready := isTrue(v1alpha1.ConditionReady); ready != ((available || *m.Spec.Size == 0) && !progressing && !degraded) {
+	available, progressing, degraded := isTrue(v1beta1.ConditionAvailable), isTrue(v1beta1.ConditionProgressing), isTrue(v1beta1.ConditionDegraded)
+	if ready := isTrue(v1beta1.ConditionReady); ready != ((available || *m.Spec.Size == 0) && !progressing && !degraded) {
 		t.Errorf("%s: Ready is %t, the conditions are %+v", name, ready, s.Conditions)
 	}
-	want := v1alpha1.PhaseRunning
+	want := v1beta1.PhaseRunning
 	switch {
 	case m.DeletionTimestamp != nil:
-		want = v1alpha1.PhaseDeleting
+		want = v1beta1.PhaseDeleting
 	case degraded && available:
-		want = v1alpha1.PhaseBlocked
+		want = v1beta1.PhaseBlocked
 	case degraded:
-		want = v1alpha1.PhaseDegraded
+		want = v1beta1.PhaseDegraded
 	case m.Spec.Paused:
-		want = v1alpha1.PhasePaused
+		want = v1beta1.PhasePaused
 	case progressing:
-		want = v1alpha1.PhaseProgressing
+		want = v1beta1.PhaseProgressing
 	}
 	if s.Phase != want {
 		t.Errorf("%s: phase %s, want %s", name, s.Phase, want)

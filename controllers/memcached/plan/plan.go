@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -85,18 +85,18 @@ func specProblem(obs *observation.Observation, restrictions resources.Restrictio
 	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
 	switch {
 	case resources.IsReduced(obs.Memcached):
-		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
 			"the spec has more than %d bytes as JSON; shorten its lists, labels and annotations, nothing changes until then", resources.MaxSpec)}
 	case obs.ImageError != nil:
-		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
+		return &shard.Problem{Reason: v1beta1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
 	case unsupported != "":
-		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
+		return &shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
 	case tls != "":
-		return &shard.Problem{Reason: v1alpha1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
+		return &shard.Problem{Reason: v1beta1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
 	case notAllowed != "":
-		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
+		return &shard.Problem{Reason: v1beta1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
 	case len(obs.UpdateRevision.String()) > resources.MaxRevision:
-		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
 			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.podMetadata or spec.scheduling, nothing changes until then",
 			len(obs.UpdateRevision.String()), resources.MaxRevision)}
 	}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -39,7 +39,7 @@ func updateInPlace(s *shard.State, to resources.PodRevision, restart, record str
 	}
 	podAnnotations[annotations.Update] = record
 	if restart != "" {
-		podAnnotations[v1alpha1.AnnotationRestart] = restart
+		podAnnotations[v1beta1.AnnotationRestart] = restart
 	}
 	body := map[string]any{}
 	if to.Image.Reference != s.PodRevision.Image.Reference {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -29,10 +29,10 @@ import (
 // RefillHistoryLimit is how many finished restores of lost shards are kept.
 const RefillHistoryLimit = 3
 
-func refillPrefix(m *v1alpha1.Memcached) string { return m.Name + "-refill-" }
+func refillPrefix(m *v1beta1.Memcached) string { return m.Name + "-refill-" }
 
 // refillName returns the name of the restore that follows a start of a shard.
-func refillName(m *v1alpha1.Memcached, s *shard.State) string {
+func refillName(m *v1beta1.Memcached, s *shard.State) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", s.Active.UID, s.ContainerID, s.Agent.Restart, s.Agent.Start.At.Unix()))
 	return fmt.Sprintf("%s%d-%s", refillPrefix(m), s.Ordinal, hex.EncodeToString(sum[:4]))
 }
@@ -47,7 +47,7 @@ func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 	if m.Spec.Refill == nil || m.Status.Bootstrap.IsRunning() {
 		return p
 	}
-	maxAge := v1alpha1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1alpha1.DefaultRefillMaxAgeSeconds)
+	maxAge := v1beta1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1beta1.DefaultRefillMaxAgeSeconds)
 	for i := range shards {
 		s := &shards[i]
 		if !lostItems(s) {
@@ -58,7 +58,7 @@ func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 		restore, exists := obs.Restores[name]
 		switch {
 		case exists && restore.Owner == observation.Ours:
-			from := ptr.Deref(restore.APIObject.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
+			from := ptr.Deref(restore.APIObject.(*v1beta1.MemcachedRestore).Spec.BackupRef, v1beta1.BackupReference{}).Name
 			p.Lost = append(p.Lost, startedRefill(s, name, from))
 		case backup == nil:
 			p.Lost = append(p.Lost, skippedRefill(s, maxAge))
@@ -71,12 +71,12 @@ func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 }
 
 func startedRefill(s *shard.State, restore, backup string) Refill {
-	return Refill{s.Name, restore, event.Event{Type: corev1.EventTypeNormal, Reason: v1alpha1.EventRefillStarted,
+	return Refill{s.Name, restore, event.Event{Type: corev1.EventTypeNormal, Reason: v1beta1.EventRefillStarted,
 		Message: fmt.Sprintf("refilling shard %s, which started empty, from MemcachedBackup %s with MemcachedRestore %s", s.Name, backup, restore), Pod: s.Active.Name}}
 }
 
 func skippedRefill(s *shard.State, maxAge time.Duration) Refill {
-	return Refill{s.Name, "", event.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.EventRefillSkipped,
+	return Refill{s.Name, "", event.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventRefillSkipped,
 		Message: fmt.Sprintf("shard %s was not refilled: no complete MemcachedBackup was taken in the %s before the loss", s.Name, maxAge), Pod: s.Active.Name}}
 }
 
@@ -102,11 +102,11 @@ func wasReplaced(s *shard.State) bool {
 // newestBackup returns the newest complete backup of a Memcached that was started in a
 // period, or nil. A backup that is newer than the loss lacks the lost items, and one that is
 // older than the Memcached is of a deleted one of its name.
-func newestBackup(m *v1alpha1.Memcached, backups []*v1alpha1.MemcachedBackup, from, until time.Time) *v1alpha1.MemcachedBackup {
-	var newest *v1alpha1.MemcachedBackup
+func newestBackup(m *v1beta1.Memcached, backups []*v1beta1.MemcachedBackup, from, until time.Time) *v1beta1.MemcachedBackup {
+	var newest *v1beta1.MemcachedBackup
 	for _, b := range backups {
 		snapshot := b.Status.Snapshot
-		if b.Status.Phase != v1alpha1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil || b.CreationTimestamp.Before(&m.CreationTimestamp) ||
+		if b.Status.Phase != v1beta1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil || b.CreationTimestamp.Before(&m.CreationTimestamp) ||
 			snapshot.TakenAt.Time.Before(from) || !snapshot.TakenAt.Time.Before(until) {
 			continue
 		}
@@ -119,16 +119,16 @@ func newestBackup(m *v1alpha1.Memcached, backups []*v1alpha1.MemcachedBackup, fr
 
 // refillRestore returns the restore that fills one shard while it serves, with the default
 // rate limit.
-func refillRestore(obs *observation.Observation, s *shard.State, name, backup string) *v1alpha1.MemcachedRestore {
+func refillRestore(obs *observation.Observation, s *shard.State, name, backup string) *v1beta1.MemcachedRestore {
 	spec, meta := obs.Memcached.Spec.Refill.DeepCopy(), *obs.Owned.DeepCopy()
 	meta.Name = name
-	meta.Labels[v1alpha1.LabelShard] = strconv.Itoa(s.Ordinal)
+	meta.Labels[v1beta1.LabelShard] = strconv.Itoa(s.Ordinal)
 	meta.Annotations = map[string]string{annotations.Refills: string(s.Active.UID)}
-	return &v1alpha1.MemcachedRestore{
+	return &v1beta1.MemcachedRestore{
 		ObjectMeta: meta,
-		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef:  v1alpha1.MemcachedReference{Name: obs.Memcached.Name},
-			BackupRef:     &v1alpha1.BackupReference{Name: backup},
+		Spec: v1beta1.MemcachedRestoreSpec{
+			MemcachedRef:  v1beta1.MemcachedReference{Name: obs.Memcached.Name},
+			BackupRef:     &v1beta1.BackupReference{Name: backup},
 			MaxAgeSeconds: spec.MaxAgeSeconds, MaxTTLSeconds: spec.MaxTTLSeconds,
 			Shards: []int32{int32(s.Ordinal)}, //nolint:gosec // at most 128 by the CRD
 		},
@@ -144,15 +144,15 @@ func planRefillCleanup(obs *observation.Observation) Actions {
 			exists[string(pod.UID)] = true
 		}
 	}
-	var finished []*v1alpha1.MemcachedRestore
+	var finished []*v1beta1.MemcachedRestore
 	for name, o := range obs.Restores {
-		restore := o.APIObject.(*v1alpha1.MemcachedRestore)
+		restore := o.APIObject.(*v1beta1.MemcachedRestore)
 		isOver := restore.Status.IsFinished()
 		if strings.HasPrefix(name, refillPrefix(obs.Memcached)) && o.Owner == observation.Ours && isOver && restore.DeletionTimestamp == nil {
 			finished = append(finished, restore)
 		}
 	}
-	slices.SortFunc(finished, func(a, b *v1alpha1.MemcachedRestore) int {
+	slices.SortFunc(finished, func(a, b *v1beta1.MemcachedRestore) int {
 		if d := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); d != 0 {
 			return d // the newest first
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
@@ -25,22 +25,22 @@ import (
 )
 
 // takeBackup adds a complete backup.
-func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v1alpha1.MemcachedBackup {
+func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v1beta1.MemcachedBackup {
 	at := metav1.NewTime(obs.Now.Add(-ago))
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
-	b.Status.Phase, b.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{TakenAt: at}
+	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
+	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{TakenAt: at}
 	obs.Backups = append(obs.Backups, b)
 	return b
 }
 
-func withRefill(s *v1alpha1.MemcachedSpec) {
-	s.Refill = &v1alpha1.Refill{MaxAgeSeconds: ptr.To[int32](7200), MaxTTLSeconds: ptr.To[int32](900)}
+func withRefill(s *v1beta1.MemcachedSpec) {
+	s.Refill = &v1beta1.Refill{MaxAgeSeconds: ptr.To[int32](7200), MaxTTLSeconds: ptr.To[int32](900)}
 }
 
 // refills returns which restores a plan creates, and its events about lost shards.
 func refills(p plan.Plan) (lines []string) {
 	for _, o := range p.Actions.Create {
-		restore := o.(*v1alpha1.MemcachedRestore)
+		restore := o.(*v1beta1.MemcachedRestore)
 		lines = append(lines, fmt.Sprintf("%s of shards %d from %s", restore.Name[:strings.LastIndex(restore.Name, "-")], restore.Spec.Shards, restore.Spec.BackupRef.Name))
 	}
 	for _, lost := range p.Refills.Lost {
@@ -51,12 +51,12 @@ func refills(p plan.Plan) (lines []string) {
 
 // The shard lost its items a minute ago. A backup is an hour old, and another one is older.
 func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
-	refilled := []string{"cache-refill-1 of shards [1] from hourly", v1alpha1.EventRefillStarted}
+	refilled := []string{"cache-refill-1 of shards [1] from hourly", v1beta1.EventRefillStarted}
 	update := shardtest.Revision(t, shardtest.Memory("128Mi"))
 	replaced := func(obs *observation.Observation) { // by an update to the revision of the spec
 		shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
 	}
-	last := func(obs *observation.Observation) *v1alpha1.ShardStatus { return &obs.Memcached.Status.Shards[1] }
+	last := func(obs *observation.Observation) *v1beta1.ShardStatus { return &obs.Memcached.Status.Shards[1] }
 	agent := func(obs *observation.Observation, change func(*agentwire.Status)) {
 		answer := obs.Agents["cache-1-x"]
 		change(&answer)
@@ -73,8 +73,8 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"memcached crashed in its container": {sameContainer, refilled},
 		"the user restarted it": {func(obs *observation.Observation) {
 			sameContainer(obs)
-			agent(obs, func(a *agentwire.Status) { a.Restart = "now"; last(obs).StartedAt = ptr.To(v1alpha1.Time(a.Start.At)) })
-			plantest.ActivePod(obs, "cache-1").Annotations[v1alpha1.AnnotationRestart] = "now"
+			agent(obs, func(a *agentwire.Status) { a.Restart = "now"; last(obs).StartedAt = ptr.To(v1beta1.Time(a.Start.At)) })
+			plantest.ActivePod(obs, "cache-1").Annotations[v1beta1.AnnotationRestart] = "now"
 		}, refilled},
 		"the status describes this start": {func(obs *observation.Observation) {
 			sameContainer(obs)
@@ -97,15 +97,15 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"the Memcached is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, nil},
 		"the Memcached is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
 		"a restore fills the new Memcached": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, RestoreName: "cache-bootstrap"}
-			obs.Restores["cache-bootstrap"] = observation.Object{APIObject: &v1alpha1.MemcachedRestore{}, Owner: observation.Ours}
+			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, RestoreName: "cache-bootstrap"}
+			obs.Restores["cache-bootstrap"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{}, Owner: observation.Ours}
 		}, nil},
-		"no backup exists":                    {func(obs *observation.Observation) { obs.Backups = nil }, []string{v1alpha1.EventRefillSkipped}},
-		"all backups are too old":             {func(obs *observation.Observation) { obs.Memcached.Spec.Refill.MaxAgeSeconds = ptr.To[int32](1800) }, []string{v1alpha1.EventRefillSkipped}},
+		"no backup exists":                    {func(obs *observation.Observation) { obs.Backups = nil }, []string{v1beta1.EventRefillSkipped}},
+		"all backups are too old":             {func(obs *observation.Observation) { obs.Memcached.Spec.Refill.MaxAgeSeconds = ptr.To[int32](1800) }, []string{v1beta1.EventRefillSkipped}},
 		"a newer backup lacks the lost items": {func(obs *observation.Observation) { takeBackup(obs, "after", 30*time.Second) }, refilled},
 		"a backup was taken as it started":    {func(obs *observation.Observation) { takeBackup(obs, "after", time.Minute) }, refilled},
 		"a newer backup is running": {func(obs *observation.Observation) {
-			takeBackup(obs, "running", 30*time.Minute).Status.Phase = v1alpha1.TransferRunning
+			takeBackup(obs, "running", 30*time.Minute).Status.Phase = v1beta1.TransferRunning
 		}, refilled},
 		"a newer backup is being deleted": {func(obs *observation.Observation) {
 			takeBackup(obs, "deleted", 30*time.Minute).DeletionTimestamp = &metav1.Time{Time: obs.Now}
@@ -133,7 +133,7 @@ func TestEachLossHasOneRestore(t *testing.T) {
 	obs := plantest.Running(t, 2, withRefill)
 	takeBackup(obs, "hourly", time.Hour)
 	plantest.Answer(obs, "cache-1", agentwire.StartCold)
-	first := plantest.Plan(obs).Actions.Create[0].(*v1alpha1.MemcachedRestore)
+	first := plantest.Plan(obs).Actions.Create[0].(*v1beta1.MemcachedRestore)
 	if s := first.Spec; *s.MaxAgeSeconds != 7200 || *s.MaxTTLSeconds != 900 || s.RateLimit != nil || s.MemcachedRef.Name != "cache" {
 		t.Errorf("the restore is %+v", s)
 	}
@@ -143,11 +143,11 @@ func TestEachLossHasOneRestore(t *testing.T) {
 	takeBackup(obs, "newer", 30*time.Minute)
 	obs.Restores[first.Name] = observation.Object{APIObject: first, Owner: observation.Ours}
 	p := plantest.Plan(obs)
-	if got := refills(p); !slices.Equal(got, []string{v1alpha1.EventRefillStarted}) || !strings.Contains(p.Refills.Lost[0].Event.Message, "from MemcachedBackup hourly") {
+	if got := refills(p); !slices.Equal(got, []string{v1beta1.EventRefillStarted}) || !strings.Contains(p.Refills.Lost[0].Event.Message, "from MemcachedBackup hourly") {
 		t.Errorf("with its restore: %q, %+v", got, p.Refills.Lost)
 	}
-	first.Spec.BackupRef, first.Spec.Snapshot = nil, &v1alpha1.SnapshotSource{Path: "another"} // by a user who knew the name
-	if got := refills(plantest.Plan(obs)); !slices.Equal(got, []string{v1alpha1.EventRefillStarted}) {
+	first.Spec.BackupRef, first.Spec.Snapshot = nil, &v1beta1.SnapshotSource{Path: "another"} // by a user who knew the name
+	if got := refills(plantest.Plan(obs)); !slices.Equal(got, []string{v1beta1.EventRefillStarted}) {
 		t.Errorf("with a restore of a snapshot: %q", got)
 	}
 	obs.Restores[first.Name] = observation.Object{APIObject: first, Owner: observation.Foreign}
@@ -177,21 +177,21 @@ func TestEachLossHasOneRestore(t *testing.T) {
 
 func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	obs := plantest.Running(t, 2, withRefill)
-	restore := func(name string, age time.Duration, pod types.UID, phase v1alpha1.TransferPhase) *v1alpha1.MemcachedRestore {
-		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(obs.Now.Add(-age)), Annotations: map[string]string{annotations.Refills: string(pod)}}}
+	restore := func(name string, age time.Duration, pod types.UID, phase v1beta1.TransferPhase) *v1beta1.MemcachedRestore {
+		r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(obs.Now.Add(-age)), Annotations: map[string]string{annotations.Refills: string(pod)}}}
 		r.Status.Phase = phase
 		obs.Restores[name] = observation.Object{APIObject: r, Owner: observation.Ours}
 		return r
 	}
-	restore("cache-refill-1-running", time.Hour, "cache-1-x", v1alpha1.TransferRunning)
-	restore("cache-refill-1-newest", 2*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
-	restore("cache-refill-0-failed", 3*time.Hour, "cache-0-x", v1alpha1.TransferFailed)
-	restore("cache-refill-1-a", 4*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
-	restore("cache-refill-1-b", 4*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
-	restore("cache-refill-1-gone", time.Hour, "gone", v1alpha1.TransferComplete)
-	restore("theirs", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
-	restore("cache-refill-1-deleted", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete).DeletionTimestamp = &metav1.Time{Time: obs.Now}
-	obs.Restores["cache-refill-1-foreign"] = observation.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1alpha1.TransferComplete), Owner: observation.Foreign}
+	restore("cache-refill-1-running", time.Hour, "cache-1-x", v1beta1.TransferRunning)
+	restore("cache-refill-1-newest", 2*time.Hour, "cache-1-x", v1beta1.TransferComplete)
+	restore("cache-refill-0-failed", 3*time.Hour, "cache-0-x", v1beta1.TransferFailed)
+	restore("cache-refill-1-a", 4*time.Hour, "cache-1-x", v1beta1.TransferComplete)
+	restore("cache-refill-1-b", 4*time.Hour, "cache-1-x", v1beta1.TransferComplete)
+	restore("cache-refill-1-gone", time.Hour, "gone", v1beta1.TransferComplete)
+	restore("theirs", 9*time.Hour, "cache-1-x", v1beta1.TransferComplete)
+	restore("cache-refill-1-deleted", 9*time.Hour, "cache-1-x", v1beta1.TransferComplete).DeletionTimestamp = &metav1.Time{Time: obs.Now}
+	obs.Restores["cache-refill-1-foreign"] = observation.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1beta1.TransferComplete), Owner: observation.Foreign}
 	want := []string{"delete MemcachedRestore cache-refill-1-gone", "delete MemcachedRestore cache-refill-1-b"}
 	if diff := cmp.Diff(want, describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -42,7 +42,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 		object, err := build.Build(want)
 		switch {
 		case err != nil:
-			return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
+			return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: err.Error()}}
 		case !exists:
 			p.Actions.Apply = append(p.Actions.Apply, Apply{Object: object})
 		case object.IsApplied(have.APIObject):

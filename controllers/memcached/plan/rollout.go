@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -19,17 +19,17 @@ func planRollout(obs *observation.Observation, shards []shard.State, checks pref
 	in := rolloutInput(obs, shards)
 	in.Preflight, in.PreflightReason = checks.Progress, checks.Message
 	if in.Invalid != "" {
-		return rollout.Next(in), &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
+		return rollout.Next(in), &shard.Problem{Reason: v1beta1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
 	}
 	return rollout.Next(in), nil
 }
 
 // rolloutInput returns what the rollout decides by.
 func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.Input {
-	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
+	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1beta1.UpdateStrategy{})
 	in := rollout.Input{
-		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
-		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
+		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
+		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1beta1.Seconds(strategy.MinIntervalSeconds, 0),
 	}
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Rollout)
@@ -46,14 +46,14 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 	}
 	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, obs.UpdateRevision.Hash(), obs.Now)
 	for name, o := range obs.Restores {
-		if o.APIObject.(*v1alpha1.MemcachedRestore).IsActive(obs.Now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
+		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
 			in.RestoreRunning = name
 		}
 	}
 	var err error
 	if in.WindowOpensIn, err = window.OpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
 		in.Invalid = err.Error()
-	} else if strategy.Type == v1alpha1.UpdateHandover && m.Spec.Handover.Mode == v1alpha1.HandoverDisabled {
+	} else if strategy.Type == v1beta1.UpdateHandover && m.Spec.Handover.Mode == v1beta1.HandoverDisabled {
 		in.Invalid = "updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
 	}
 	return in
@@ -63,19 +63,19 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 // recovered. It is nil when the gate doesn't apply: it isn't configured, the shard had too
 // few requests before the update, or the update was long ago and to another revision, so that
 // clients may request other keys by now.
-func hitRatioRecovery(gate *v1alpha1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
+func hitRatioRecovery(gate *v1beta1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
 	if gate == nil || last == nil {
 		return nil
 	}
-	minRequests := int64(ptr.Deref(gate.MinRequests, v1alpha1.DefaultHitRatioMinRequests))
+	minRequests := int64(ptr.Deref(gate.MinRequests, v1beta1.DefaultHitRatioMinRequests))
 	if last.Record.Gets < minRequests {
 		return nil
 	}
 	r := &rollout.Recovery{
 		Shard: last.Name, Before: float64(last.Record.Hits) / float64(last.Record.Gets),
-		Share: float64(ptr.Deref(gate.Percent, v1alpha1.DefaultHitRatioPercent)) / 100, MinRequests: minRequests,
-		Waited: now.Sub(last.Record.At), Timeout: v1alpha1.Seconds(gate.TimeoutSeconds, v1alpha1.DefaultHitRatioTimeoutSeconds),
-		Continue: gate.OnTimeout == v1alpha1.TimeoutContinue,
+		Share: float64(ptr.Deref(gate.Percent, v1beta1.DefaultHitRatioPercent)) / 100, MinRequests: minRequests,
+		Waited: now.Sub(last.Record.At), Timeout: v1beta1.Seconds(gate.TimeoutSeconds, v1beta1.DefaultHitRatioTimeoutSeconds),
+		Continue: gate.OnTimeout == v1beta1.TimeoutContinue,
 	}
 	if last.Record.Revision != target && r.Waited >= r.Timeout {
 		return nil

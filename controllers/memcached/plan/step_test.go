@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
@@ -105,7 +105,7 @@ func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
 }
 
 func TestHitRatioGateWaitsForTheShardThatWasUpdatedLast(t *testing.T) {
-	gate := &v1alpha1.HitRatioGate{Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60), OnTimeout: v1alpha1.TimeoutContinue}
+	gate := &v1beta1.HitRatioGate{Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60), OnTimeout: v1beta1.TimeoutContinue}
 	updated := func(revision string, ago, gets, hits int64) *shard.State {
 		return &shard.State{Agent: &agentwire.Status{RecentGets: 200, RecentHits: 50}, Observation: shard.Observation{Name: "cache-0",
 			Record: &shard.UpdateRecord{Revision: revision, At: time.Unix(1000-ago, 0), Gets: gets, Hits: hits}}}
@@ -115,7 +115,7 @@ func TestHitRatioGateWaitsForTheShardThatWasUpdatedLast(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		gate *v1alpha1.HitRatioGate
+		gate *v1beta1.HitRatioGate
 		last *shard.State
 		want *rollout.Recovery
 	}{

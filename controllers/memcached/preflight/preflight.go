@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -90,7 +90,7 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 
 // podResult returns how far a check is, and why it failed or has to be repeated. version is the version in the reference of the
 // image; empty if there is none. The image may contain a version that the spec doesn't support.
-func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
+func podResult(pod *corev1.Pod, version string, spec *v1beta1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
 	output := ""
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
@@ -108,21 +108,21 @@ func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (r
 		if isVerdict(pod) {
 			progress = rollout.Refused
 		}
-		return progress, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
+		return progress, &shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
 	case pod.Status.Phase == corev1.PodSucceeded:
 		var found agentwire.Preflight
 		if json.Unmarshal([]byte(output), &found) != nil || found.Version == "" {
-			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}
+			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}
 		}
 		if version != "" && found.Version != version {
-			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch,
+			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonVersionMismatch,
 				Message: fmt.Sprintf("the image contains memcached %s, but its tag says %s", found.Version, version)}
 		}
 		if unsupported := resources.UnsupportedVersion(found.Version, spec.TLS, spec.Auth); unsupported != "" {
-			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + unsupported}
+			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + unsupported}
 		}
 		return rollout.Done, nil
-	case problem != nil && problem.Reason != v1alpha1.ReasonNodeLost:
+	case problem != nil && problem.Reason != v1beta1.ReasonNodeLost:
 		return rollout.Refused, problem
 	default:
 		return rollout.Underway, problem

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -39,11 +39,11 @@ func TestPodResult(t *testing.T) {
 	evicted.Reason, evicted.Message = "Evicted", "the node was low on memory"
 	lost := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}
-	plain := v1alpha1.MemcachedSpec{}
+	plain := v1beta1.MemcachedSpec{}
 	for name, c := range map[string]struct {
 		status  corev1.PodStatus
 		version string
-		spec    v1alpha1.MemcachedSpec
+		spec    v1beta1.MemcachedSpec
 		want    rollout.Progress
 		problem *shard.Problem
 	}{
@@ -53,40 +53,40 @@ func TestPodResult(t *testing.T) {
 		"output while the pod is active": {terminated(corev1.PodRunning, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Underway, nil},
 		// An image by digest, or with the tag latest.
 		"an old version without a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", plain, rollout.Done, nil},
-		"an old version with a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{}}, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", nil, &v1alpha1.Auth{})}},
-		"an old version with TLS": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{}}, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", &v1alpha1.TLS{}, nil)}},
+		"an old version with a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1beta1.MemcachedSpec{Auth: &v1beta1.Auth{}}, rollout.Refused,
+			&shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", nil, &v1beta1.Auth{})}},
+		"an old version with TLS": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{}}, rollout.Refused,
+			&shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", &v1beta1.TLS{}, nil)}},
 		"a version with remote crashes": {terminated(corev1.PodSucceeded, `{"version":"1.6.2"}`), "", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.2", nil, nil)}},
+			&shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.2", nil, nil)}},
 		"another version": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: "the image contains memcached 1.6.38, but its tag says 1.6.45"}},
+			&shard.Problem{Reason: v1beta1.ReasonVersionMismatch, Message: "the image contains memcached 1.6.38, but its tag says 1.6.45"}},
 		"no version": {terminated(corev1.PodSucceeded, `{}`), "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
 		"no output": {terminated(corev1.PodSucceeded, ""), "", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
 		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "no memcached in this image"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "no memcached in this image"}},
 		"a node that is too slow": {timedOut, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "memcached did not respond within 1m0s"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "memcached did not respond within 1m0s"}},
 		"a pull that takes an hour": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "active for too long"}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "active for too long"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "active for too long"}},
 		"an image that the runtime can't start": {exited(128, "exec format error"), "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "exec format error"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "exec format error"}},
 		"failed without output": {exited(1, ""), "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "image i:1: Error, exit code 1"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "image i:1: Error, exit code 1"}},
 		"an eviction": {evicted, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the node was low on memory"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the node was low on memory"}},
 		"a node without memory": {exited(137, ""), "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "image i:1: Error, exit code 137"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "image i:1: Error, exit code 137"}},
 		"a kubelet that rejects the pod": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", Message: "not enough CPU"}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "not enough CPU"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "not enough CPU"}},
 		"an agent that can't be copied": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check failed"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check failed"}},
 		"a node that is lost": {lost, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1alpha1.ReasonNodeLost, Message: "node node1 doesn't respond; Kubernetes replaces the pod when its tolerations expire"}},
+			&shard.Problem{Reason: v1beta1.ReasonNodeLost, Message: "node node1 doesn't respond; Kubernetes replaces the pod when its tolerations expire"}},
 		"the node can't pull the image": {pulling, "1.6.45", plain, rollout.Refused,
-			&shard.Problem{Reason: v1alpha1.ReasonImageCannotBePulled, Message: "image i:1: ImagePullBackOff: no such image"}},
+			&shard.Problem{Reason: v1beta1.ReasonImageCannotBePulled, Message: "image i:1: ImagePullBackOff: no such image"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, problem := podResult(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "node1"}, Status: c.status}, c.version, &c.spec)
@@ -98,10 +98,10 @@ func TestPodResult(t *testing.T) {
 }
 
 // newShards returns a Memcached with a shard on each of the nodes, which get another image.
-func newShards(t *testing.T, nodes ...string) (*v1alpha1.Memcached, []shard.State, resources.PodRevision) {
+func newShards(t *testing.T, nodes ...string) (*v1beta1.Memcached, []shard.State, resources.PodRevision) {
 	t.Helper()
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
 	m.Spec.Size = ptr.To(int32(len(nodes))) //nolint:gosec // a few
 	observer := shard.Observer{Status: &m.Status, Update: update}
 	var shards []shard.Observation

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // bindingType is the type of a binding's Secret, as the Service Binding Specification names it
@@ -21,17 +21,17 @@ func (b *Builder) BindingSecret(size int) *corev1.Secret {
 	first, port, _ := strings.Cut(Server(b.namespace, ShardName(b.name, 0)), ":")
 	list := strings.Join(servers, ",")
 	data := map[string]string{
-		"type":                      "memcached",
-		"provider":                  v1alpha1.ManagedByValue,
-		"host":                      first,
-		"port":                      port,
-		"uri":                       "memcached://" + list,
-		"servers":                   list,
-		"username":                  v1alpha1.BindingUser,
-		v1alpha1.BindingPasswordKey: "",
+		"type":                     "memcached",
+		"provider":                 v1beta1.ManagedByValue,
+		"host":                     first,
+		"port":                     port,
+		"uri":                      "memcached://" + list,
+		"servers":                  list,
+		"username":                 v1beta1.BindingUser,
+		v1beta1.BindingPasswordKey: "",
 	}
 	secret := &corev1.Secret{ObjectMeta: b.owned, Type: bindingType, Data: map[string][]byte{}}
-	secret.Name = v1alpha1.BindingSecretName(b.name)
+	secret.Name = v1beta1.BindingSecretName(b.name)
 	for key, value := range data {
 		secret.Data[key] = []byte(value)
 	}

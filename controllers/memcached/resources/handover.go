@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -35,7 +35,7 @@ const (
 )
 
 // HandsOver reports whether new pods of a Memcached hand over their items.
-func HandsOver(m *v1alpha1.Memcached) bool { return m.Spec.Handover.Mode != v1alpha1.HandoverDisabled }
+func HandsOver(m *v1beta1.Memcached) bool { return m.Spec.Handover.Mode != v1beta1.HandoverDisabled }
 
 // CanHandOver reports whether a pod was created with what a handover requires.
 func CanHandOver(pod *corev1.Pod) bool {
@@ -45,7 +45,7 @@ func CanHandOver(pod *corev1.Pod) bool {
 // drainTimeout returns how long a terminating pod keeps serving while its replacement starts and
 // receives its items, in whole seconds: one and a half times what a full memory takes at copyRate,
 // as writes of clients are copied too. docs/sizing.md has the formula.
-func drainTimeout(m *v1alpha1.Memcached) time.Duration {
+func drainTimeout(m *v1beta1.Memcached) time.Duration {
 	if !HandsOver(m) {
 		return placement
 	}
@@ -71,7 +71,7 @@ func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
 		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(readableByAll).
 		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
 	container := &spec.Containers[0]
-	if mode := b.memcached.Spec.Handover.Mode; mode == v1alpha1.HandoverAvailable {
+	if mode := b.memcached.Spec.Handover.Mode; mode == v1beta1.HandoverAvailable {
 		container.WithArgs("-handover-mode", string(mode))
 	}
 	container.

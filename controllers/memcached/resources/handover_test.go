@@ -10,28 +10,28 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // docs/sizing.md has these rows.
 func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 	for _, c := range []struct {
 		memory string
-		mode   v1alpha1.HandoverMode
+		mode   v1beta1.HandoverMode
 		// drain is how long the pod serves and grace until when it is killed, in seconds.
 		drain, grace int64
 	}{
-		{"64Mi", v1alpha1.HandoverStrict, 60 + 3, 60 + 3 + 30},
-		{"1Gi", v1alpha1.HandoverStrict, 60 + 33, 60 + 33 + 30},
-		{"4Gi", v1alpha1.HandoverStrict, 60 + 129, 60 + 129 + 30},
-		{"16Gi", v1alpha1.HandoverStrict, 60 + 516, 60 + 516 + 30},
-		{"64Gi", v1alpha1.HandoverStrict, 60 + 2062, 60 + 2062 + 30},
-		{"110Gi", v1alpha1.HandoverStrict, 3570, 3600},
-		{"1Ti", v1alpha1.HandoverStrict, 3570, 3600},
+		{"64Mi", v1beta1.HandoverStrict, 60 + 3, 60 + 3 + 30},
+		{"1Gi", v1beta1.HandoverStrict, 60 + 33, 60 + 33 + 30},
+		{"4Gi", v1beta1.HandoverStrict, 60 + 129, 60 + 129 + 30},
+		{"16Gi", v1beta1.HandoverStrict, 60 + 516, 60 + 516 + 30},
+		{"64Gi", v1beta1.HandoverStrict, 60 + 2062, 60 + 2062 + 30},
+		{"110Gi", v1beta1.HandoverStrict, 3570, 3600},
+		{"1Ti", v1beta1.HandoverStrict, 3570, 3600},
 		{"1Gi", "", 60 + 33, 60 + 33 + 30}, // a Memcached that was stored before there was a handover
-		{"1Ti", v1alpha1.HandoverDisabled, 60, 90},
+		{"1Ti", v1beta1.HandoverDisabled, 60, 90},
 	} {
-		m := memcached(1, func(s *v1alpha1.MemcachedSpec) {
+		m := memcached(1, func(s *v1beta1.MemcachedSpec) {
 			s.Memory, s.Handover.Mode = ptr.To(resource.MustParse(c.memory)), c.mode
 		})
 		pod := podOf(t, m)
@@ -46,7 +46,7 @@ func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 
 // A change of the mode must not disturb pods: their revision is the same.
 func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
-	off := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverDisabled })
+	off := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = v1beta1.HandoverDisabled })
 	a, b := mustMarshal(podOf(t, memcached(1, nil))), mustMarshal(podOf(t, off))
 	if a == b {
 		t.Error("the mode doesn't change the template")
@@ -66,17 +66,17 @@ func TestSecretOfTheHandoverHasNoKeyYet(t *testing.T) {
 	}
 }
 
-func podOf(t *testing.T, m *v1alpha1.Memcached) *corev1ac.PodSpecApplyConfiguration {
+func podOf(t *testing.T, m *v1beta1.Memcached) *corev1ac.PodSpecApplyConfiguration {
 	t.Helper()
 	return NewBuilder(m, options).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}).Spec
 }
 
 // Pods of a Memcached whose mode isn't changed must not differ from those of the previous release.
 func TestModeAvailableIsAFlagOfTheAgent(t *testing.T) {
-	for mode, want := range map[v1alpha1.HandoverMode]bool{
-		v1alpha1.HandoverAvailable: true, v1alpha1.HandoverStrict: false, "": false, v1alpha1.HandoverDisabled: false,
+	for mode, want := range map[v1beta1.HandoverMode]bool{
+		v1beta1.HandoverAvailable: true, v1beta1.HandoverStrict: false, "": false, v1beta1.HandoverDisabled: false,
 	} {
-		args := podOf(t, memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = mode })).Containers[0].Args
+		args := podOf(t, memcached(1, func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = mode })).Containers[0].Args
 		i := slices.Index(args, "-handover-mode")
 		if (i >= 0) != want || want && args[i+1] != "Available" {
 			t.Errorf("mode %q: %q", mode, args)
@@ -95,7 +95,7 @@ func TestPodOfAMoveAvoidsTheNode(t *testing.T) {
 		"two zones": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{zone, zone}}}}, 2},
 	} {
-		m := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Scheduling.Affinity = c.affinity })
+		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Scheduling.Affinity = c.affinity })
 		build, shard := NewBuilder(m, options), Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}
 		was := mustMarshal(build.podTemplate("cache-0", nil, &shard))
 		shard.AvoidNode = "node-7"

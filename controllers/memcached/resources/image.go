@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // Image is an image of memcached.
@@ -97,7 +97,7 @@ func splitReference(ref string) (repository, tag, digest string, err error) {
 
 // UnsupportedVersion returns why a version of memcached isn't supported, and what to do; empty if it
 // is. Versions newer than the operator are supported.
-func UnsupportedVersion(version string, tls *v1alpha1.TLS, auth *v1alpha1.Auth) string {
+func UnsupportedVersion(version string, tls *v1beta1.TLS, auth *v1beta1.Auth) string {
 	if version == "" {
 		return ""
 	}

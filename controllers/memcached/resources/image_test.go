@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const fallback = "docker.io/library/memcached:1.6.45"
@@ -95,7 +95,7 @@ func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
 
 func TestVersionsThatHangWithTLSAreUnsupportedWithIt(t *testing.T) {
 	for version, unsupported := range map[string]bool{"": false, "1.6.18": true, "1.6.38": true, "1.6.39": false, "1.6.45": false, "1.7.0": false} {
-		if why := UnsupportedVersion(version, &v1alpha1.TLS{}, nil); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, &v1beta1.TLS{}, nil); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}
@@ -103,7 +103,7 @@ func TestVersionsThatHangWithTLSAreUnsupportedWithIt(t *testing.T) {
 
 func TestVersionsThatALoginCrashesAreUnsupportedWithIt(t *testing.T) {
 	for version, unsupported := range map[string]bool{"": false, "1.6.18": true, "1.6.43": true, "1.6.44": false, "1.6.45": false, "1.7.0": false} {
-		if why := UnsupportedVersion(version, nil, &v1alpha1.Auth{}); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, nil, &v1beta1.Auth{}); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // APIObject is an object of the API server. A client takes it, and packages without a client import
@@ -71,7 +71,7 @@ func owned[T APIObject, A runtime.ApplyConfiguration](kind Kind, object T, list 
 			if !ok {
 				return false
 			}
-			owned, err := extract(o, v1alpha1.ManagedByValue)
+			owned, err := extract(o, v1beta1.ManagedByValue)
 			return err == nil && equality.Semantic.DeepEqual(owned, want)
 		},
 		metadata: func(a runtime.ApplyConfiguration) *metadata { return metadataOf(a.(A)) },
@@ -135,9 +135,9 @@ func KeyOf(o APIObject) Key {
 		kind = KindPod
 	case *corev1.Secret:
 		kind = KindSecret
-	case *v1alpha1.MemcachedRestore:
+	case *v1beta1.MemcachedRestore:
 		kind = KindRestore
-	case *v1alpha1.MemcachedBackup:
+	case *v1beta1.MemcachedBackup:
 		kind = KindBackup
 	}
 	return Key{Kind: kind, Name: o.GetName()}

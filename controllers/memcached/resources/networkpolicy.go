@@ -12,7 +12,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -67,7 +67,7 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 	}
 	var clients []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
 	switch spec := b.memcached.Spec.NetworkPolicy; {
-	case spec.Mode == v1alpha1.NetworkPolicyOpen: // a rule without peers admits everyone
+	case spec.Mode == v1beta1.NetworkPolicyOpen: // a rule without peers admits everyone
 	case len(spec.AllowedClients) == 0:
 		clients = append(clients, pods(nil))
 	default:
@@ -76,12 +76,12 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 			return nil, err
 		}
 		clients = append(peers, pods(map[string]string{
-			v1alpha1.LabelName: annotations.SnapshotName, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))
+			v1beta1.LabelName: annotations.SnapshotName, v1beta1.LabelManagedBy: v1beta1.ManagedByValue}))
 	}
 	selected := metav1ac.LabelSelector().
-		WithMatchLabels(map[string]string{v1alpha1.LabelInstance: b.name, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}).
+		WithMatchLabels(map[string]string{v1beta1.LabelInstance: b.name, v1beta1.LabelManagedBy: v1beta1.ManagedByValue}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
-			WithKey(v1alpha1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1alpha1.NameValue, annotations.PreflightName))
+			WithKey(v1beta1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1beta1.NameValue, annotations.PreflightName))
 	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...)}
 	scrapers, err := b.scrapers()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // peersByPort returns who may connect to each port of a Memcached's pods, as JSON.
-func peersByPort(m *v1alpha1.Memcached, options Options) (map[int32]string, error) {
+func peersByPort(m *v1beta1.Memcached, options Options) (map[int32]string, error) {
 	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
 	peers := map[int32]string{}
 	for _, o := range objects {
@@ -42,23 +42,23 @@ func TestNetworkPolicyFollowsItsMode(t *testing.T) {
 	)
 	from := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: selects("sre")}}
 	for name, c := range map[string]struct {
-		policy           v1alpha1.NetworkPolicy
-		monitoring       v1alpha1.Monitoring
+		policy           v1beta1.NetworkPolicy
+		monitoring       v1beta1.Monitoring
 		namespaces       []string // of Prometheus
 		clients, metrics string
 	}{
 		"the default":              {clients: namespace, metrics: namespace},
-		"the default, written out": {policy: v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyRestricted}, clients: namespace, metrics: namespace},
-		"allowed clients": {policy: v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{
+		"the default, written out": {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyRestricted}, clients: namespace, metrics: namespace},
+		"allowed clients": {policy: v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{
 			{NamespaceSelector: selects("shop")}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/16"}}}}}, clients: clients, metrics: namespace},
-		"open":                          {policy: v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, clients: everyone, metrics: namespace},
-		"disabled":                      {policy: v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, clients: noRule, metrics: noRule},
+		"open":                          {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyOpen}, clients: everyone, metrics: namespace},
+		"disabled":                      {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyDisabled}, clients: noRule, metrics: noRule},
 		"Prometheus is elsewhere":       {namespaces: []string{"monitoring", "p8s"}, clients: namespace, metrics: prometheus},
-		"peers of the metrics":          {monitoring: v1alpha1.Monitoring{From: from}, namespaces: []string{"monitoring"}, clients: namespace, metrics: named},
-		"not monitored":                 {monitoring: v1alpha1.Monitoring{Enabled: new(false)}, namespaces: []string{"monitoring"}, clients: namespace, metrics: noRule},
-		"not monitored by the operator": {monitoring: v1alpha1.Monitoring{Enabled: new(false), From: from}, clients: namespace, metrics: named},
+		"peers of the metrics":          {monitoring: v1beta1.Monitoring{From: from}, namespaces: []string{"monitoring"}, clients: namespace, metrics: named},
+		"not monitored":                 {monitoring: v1beta1.Monitoring{Enabled: new(false)}, namespaces: []string{"monitoring"}, clients: namespace, metrics: noRule},
+		"not monitored by the operator": {monitoring: v1beta1.Monitoring{Enabled: new(false), From: from}, clients: namespace, metrics: named},
 	} {
-		m := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy, s.Monitoring = c.policy, c.monitoring })
+		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy, s.Monitoring = c.policy, c.monitoring })
 		peers, err := peersByPort(m, Options{OperatorNamespace: "operators", MonitoringNamespaces: c.namespaces})
 		if err != nil || peers[11211] != c.clients || peers[9150] != c.metrics {
 			t.Errorf("%s: clients %s, want %s; metrics %s, want %s; %v", name, peers[11211], c.clients, peers[9150], c.metrics, err)
@@ -78,13 +78,13 @@ func TestPeerThatTheAPIServerRejectsIsAnError(t *testing.T) {
 		"operator": {NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Is", Values: []string{"shop"}}}}},
 		"label":    {PodSelector: selects("not a value")},
 	} {
-		for field, change := range map[string]func(*v1alpha1.MemcachedSpec, []networkingv1.NetworkPolicyPeer){
-			"spec.networkPolicy.allowedClients[1]": func(s *v1alpha1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) {
+		for field, change := range map[string]func(*v1beta1.MemcachedSpec, []networkingv1.NetworkPolicyPeer){
+			"spec.networkPolicy.allowedClients[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) {
 				s.NetworkPolicy.AllowedClients = peers
 			},
-			"spec.monitoring.from[1]": func(s *v1alpha1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) { s.Monitoring.From = peers },
+			"spec.monitoring.from[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) { s.Monitoring.From = peers },
 		} {
-			m := memcached(1, func(s *v1alpha1.MemcachedSpec) {
+			m := memcached(1, func(s *v1beta1.MemcachedSpec) {
 				change(s, []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}, peer})
 			})
 			if _, err := peersByPort(m, options); err == nil || !strings.Contains(err.Error(), field) {

@@ -15,7 +15,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -75,13 +75,13 @@ const externalSuffix = "-ext"
 func ExternalKey(shard string) Key { return Key{KindService, shard + externalSuffix} }
 
 // IsExternal reports whether each shard of a Memcached has such a Service.
-func IsExternal(m *v1alpha1.Memcached) bool {
-	return m.Spec.Service.Type == v1alpha1.ServiceLoadBalancer
+func IsExternal(m *v1beta1.Memcached) bool {
+	return m.Spec.Service.Type == v1beta1.ServiceLoadBalancer
 }
 
 // Keys returns the keys of the objects that a Memcached should have, in the order of their creation:
 // policies and Services before the shards that need them.
-func Keys(m *v1alpha1.Memcached) []Key {
+func Keys(m *v1beta1.Memcached) []Key {
 	keys := make([]Key, 0, 4+3**m.Spec.Size)
 	if hasNetworkPolicy(m) {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
@@ -103,7 +103,7 @@ func Keys(m *v1alpha1.Memcached) []Key {
 }
 
 // IsDisabled reports whether a Memcached's spec disables an object.
-func IsDisabled(m *v1alpha1.Memcached, key Key) bool {
+func IsDisabled(m *v1beta1.Memcached, key Key) bool {
 	switch {
 	case key.Kind == KindNetworkPolicy:
 		return key.Name == m.Name && !hasNetworkPolicy(m)
@@ -117,8 +117,8 @@ func IsDisabled(m *v1alpha1.Memcached, key Key) bool {
 	}
 }
 
-func hasNetworkPolicy(m *v1alpha1.Memcached) bool {
-	return m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled
+func hasNetworkPolicy(m *v1beta1.Memcached) bool {
+	return m.Spec.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
 }
 
 // ShardName returns the name of a shard, its ReplicaSet and its Service.
@@ -146,23 +146,23 @@ func Server(namespace, shard string) string {
 // Labels returns the labels of all objects of a Memcached. They select its pods.
 func Labels(memcached string) map[string]string {
 	return map[string]string{
-		v1alpha1.LabelName:      v1alpha1.NameValue,
-		v1alpha1.LabelInstance:  memcached,
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+		v1beta1.LabelName:      v1beta1.NameValue,
+		v1beta1.LabelInstance:  memcached,
+		v1beta1.LabelManagedBy: v1beta1.ManagedByValue,
 	}
 }
 
 // OwnedMeta returns the metadata of an object that is deleted with its Memcached, without a name.
-func OwnedMeta(m *v1alpha1.Memcached) metav1.ObjectMeta {
+func OwnedMeta(m *v1beta1.Memcached) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Labels: Labels(m.Name),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}}
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("Memcached"))}}
 }
 
 // PreflightLabels returns the labels of a Memcached's preflight pods. No Service, budget or policy
 // of its shards selects them.
 func PreflightLabels(memcached string) map[string]string {
 	labels := Labels(memcached)
-	labels[v1alpha1.LabelName] = annotations.PreflightName
+	labels[v1beta1.LabelName] = annotations.PreflightName
 	return labels
 }
 
@@ -229,7 +229,7 @@ type Object struct {
 
 // Builder builds the objects of one Memcached, whose spec must have the API server's defaults.
 type Builder struct {
-	memcached       *v1alpha1.Memcached
+	memcached       *v1beta1.Memcached
 	name, namespace string
 	options         Options
 	// labels of all objects, and those of preflight pods.
@@ -243,10 +243,10 @@ type Builder struct {
 }
 
 // NewBuilder returns the builder of a Memcached's objects.
-func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
+func NewBuilder(m *v1beta1.Memcached, options Options) *Builder {
 	return &Builder{
 		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), preflightLabels: PreflightLabels(m.Name), templates: map[string]*template{}, owned: OwnedMeta(m),
-		owner: metav1ac.OwnerReference().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Memcached").
+		owner: metav1ac.OwnerReference().WithAPIVersion(v1beta1.GroupVersion.String()).WithKind("Memcached").
 			WithName(m.Name).WithUID(m.UID).WithController(true).WithBlockOwnerDeletion(true),
 	}
 }
@@ -393,6 +393,6 @@ func (b *Builder) replicaSet(d Desired) *appsv1ac.ReplicaSetApplyConfiguration {
 // shardLabels returns the labels of a shard's objects. They select its pod.
 func (b *Builder) shardLabels(d Desired) map[string]string {
 	labels := Labels(b.name)
-	labels[v1alpha1.LabelShard] = strconv.Itoa(d.ordinal)
+	labels[v1beta1.LabelShard] = strconv.Itoa(d.ordinal)
 	return labels
 }

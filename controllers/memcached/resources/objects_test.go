@@ -25,7 +25,7 @@ import (
 
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -53,7 +53,7 @@ func TestBuildMatchesGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var m v1alpha1.Memcached
+			var m v1beta1.Memcached
 			if err := yaml.UnmarshalStrict(raw, &m); err != nil {
 				t.Fatal(err)
 			}
@@ -99,8 +99,8 @@ func render(t *testing.T, objects []Object) []byte {
 	return b.Bytes()
 }
 
-func memcached(size int32, change func(*v1alpha1.MemcachedSpec)) *v1alpha1.Memcached {
-	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
+func memcached(size int32, change func(*v1beta1.MemcachedSpec)) *v1beta1.Memcached {
+	m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{
 		Size:           &size,
 		Memory:         ptr.To(resource.MustParse("64Mi")),
 		MaxItemSize:    ptr.To(resource.MustParse("1Mi")),
@@ -115,7 +115,7 @@ func memcached(size int32, change func(*v1alpha1.MemcachedSpec)) *v1alpha1.Memca
 }
 
 // build builds all objects of a Memcached.
-func build(m *v1alpha1.Memcached, shard func(ordinal int) Shard, options Options) ([]Object, error) {
+func build(m *v1beta1.Memcached, shard func(ordinal int) Shard, options Options) ([]Object, error) {
 	shards := make([]Shard, *m.Spec.Size)
 	for ordinal := range shards {
 		shards[ordinal] = shard(ordinal)
@@ -133,7 +133,7 @@ func build(m *v1alpha1.Memcached, shard func(ordinal int) Shard, options Options
 }
 
 // upToDate returns shards that match the spec.
-func upToDate(m *v1alpha1.Memcached, image Image) func(int) Shard {
+func upToDate(m *v1beta1.Memcached, image Image) func(int) Shard {
 	return func(int) Shard { return Shard{Revision: NewPodRevision(&m.Spec, image)} }
 }
 
@@ -182,8 +182,8 @@ func TestExternalServiceOfTheLongestNameIsValid(t *testing.T) {
 
 // The port of the agent must never be reachable from outside the cluster, and the Services inside it keep their type.
 func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
-	m := memcached(2, func(s *v1alpha1.MemcachedSpec) {
-		s.Service.Type, s.Discovery.Enabled = v1alpha1.ServiceLoadBalancer, true
+	m := memcached(2, func(s *v1beta1.MemcachedSpec) {
+		s.Service.Type, s.Discovery.Enabled = v1beta1.ServiceLoadBalancer, true
 		s.Service.Annotations = map[string]string{"example.com/internal": "true"}
 	})
 	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
@@ -200,7 +200,7 @@ func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
 		if ports := service.Spec.Ports; len(ports) != 1 || *ports[0].Port != 11211 || *ports[0].TargetPort != intstr.FromString("memcached") {
 			t.Errorf("%s has the ports %+v", *service.Name, ports)
 		}
-		if service.Spec.Selector[v1alpha1.LabelShard]+externalSuffix != strings.TrimPrefix(*service.Name, "cache-") || service.Annotations["example.com/internal"] != "true" {
+		if service.Spec.Selector[v1beta1.LabelShard]+externalSuffix != strings.TrimPrefix(*service.Name, "cache-") || service.Annotations["example.com/internal"] != "true" {
 			t.Errorf("%s selects %v and has the annotations %v", *service.Name, service.Spec.Selector, service.Annotations)
 		}
 	}
@@ -219,12 +219,12 @@ func FuzzBuild(f *testing.F) {
 		if size < 0 || size > 20 || memory < 16<<20 || len(name) > 52 || len(validation.IsDNS1035Label(name)) > 0 {
 			return // the CRD rejects it
 		}
-		m := memcached(size, func(s *v1alpha1.MemcachedSpec) {
+		m := memcached(size, func(s *v1beta1.MemcachedSpec) {
 			s.Memory = resource.NewQuantity(memory, resource.BinarySI)
 			s.ExtraArgs = []string{arg}
 			s.Discovery.Enabled = size%2 == 1
 			if size%3 > 0 {
-				s.Service.Type = v1alpha1.ServiceLoadBalancer
+				s.Service.Type = v1beta1.ServiceLoadBalancer
 			}
 			s.Service.Labels = map[string]string{label: value}
 			s.PodMetadata.Labels = map[string]string{label: value}
@@ -259,10 +259,10 @@ func FuzzBuild(f *testing.F) {
 			if len(meta.OwnerReferences) != 1 || *meta.OwnerReferences[0].UID != m.UID || !*meta.OwnerReferences[0].Controller {
 				t.Fatalf("%s is not controlled by the Memcached", o.Key)
 			}
-			if meta.Labels[v1alpha1.LabelInstance] != name || meta.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+			if meta.Labels[v1beta1.LabelInstance] != name || meta.Labels[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue {
 				t.Fatalf("%s has the labels %v", o.Key, meta.Labels)
 			}
-			if ordinal, isShards := o.Key.Ordinal(name); isShards && (ordinal >= int(size) || meta.Labels[v1alpha1.LabelShard] != strconv.Itoa(ordinal)) {
+			if ordinal, isShards := o.Key.Ordinal(name); isShards && (ordinal >= int(size) || meta.Labels[v1beta1.LabelShard] != strconv.Itoa(ordinal)) {
 				t.Fatalf("%s is taken for one of shard %d", o.Key, ordinal)
 			}
 			if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -78,7 +78,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
-		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})
+		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1beta1.HandoverStrict))})
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
@@ -111,7 +111,7 @@ func PodAnnotations(revision PodRevision) map[string]string {
 }
 
 // schedulingSpec returns the part of a pod's spec that the user writes in Kubernetes' own types.
-func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) *corev1ac.PodSpecApplyConfiguration {
+func (b *Builder) schedulingSpec(spec *v1beta1.MemcachedSpec) *corev1ac.PodSpecApplyConfiguration {
 	scheduling := *spec.Scheduling.DeepCopy()
 	if scheduling.TopologySpreadConstraints == nil && (scheduling.Affinity == nil || scheduling.Affinity.PodAntiAffinity == nil) {
 		if scheduling.Affinity == nil {
@@ -120,7 +120,7 @@ func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) *corev1ac.PodSpec
 		scheduling.Affinity.PodAntiAffinity = spreadShards(b.labels)
 	}
 	return convert[corev1ac.PodSpecApplyConfiguration](struct {
-		v1alpha1.Scheduling
+		v1beta1.Scheduling
 		ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	}{scheduling, spec.ImagePullSecrets})
 }
@@ -160,7 +160,7 @@ func spreadShards(labels map[string]string) *corev1.PodAntiAffinity {
 }
 
 // podSecurity returns the security context of a pod, which complies with the restricted level of Pod Security.
-func podSecurity(own *v1alpha1.PodSecurity, options Options) *corev1ac.PodSecurityContextApplyConfiguration {
+func podSecurity(own *v1beta1.PodSecurity, options Options) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := corev1.PodSecurityContext{
 		RunAsNonRoot: new(true),
 		RunAsUser:    own.RunAsUser, RunAsGroup: own.RunAsGroup,
@@ -197,7 +197,7 @@ func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 			WithSizeLimit(resource.MustParse("32Mi"))),
 		corev1ac.Volume().WithName("podinfo").WithDownwardAPI(corev1ac.DownwardAPIVolumeSource().WithItems(
 			file(agentwire.ArgumentsFile, annotations.Arguments),
-			file(agentwire.RestartFile, v1alpha1.AnnotationRestart),
+			file(agentwire.RestartFile, v1beta1.AnnotationRestart),
 			file(agentwire.StopFile, annotations.Stop),
 			file(agentwire.DiscoveryFile, annotations.Discovery),
 		)),

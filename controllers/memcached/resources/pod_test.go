@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestMemoryLimitFollowsTheDocumentedFormula(t *testing.T) {
@@ -35,7 +35,7 @@ func TestMemoryIsRoomForItems(t *testing.T) {
 		{[]string{"-o", "slab_chunk_max=16"}, "memcached:1.6.45", 23},
 		{[]string{"-o", "slab_chunk_max=16384"}, "memcached:1.6.18", 23},
 	} {
-		spec := &memcached(1, func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = c.args }).Spec
+		spec := &memcached(1, func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = c.args }).Spec
 		revision := NewPodRevision(spec, Image{Reference: c.image})
 		want := strconv.FormatInt(64+c.pages, 10)
 		if i := slices.Index(revision.Arguments, "-m"); revision.Arguments[i+1] != want {
@@ -59,17 +59,17 @@ func TestResourcesHaveDefaults(t *testing.T) {
 	limit := MemoryLimit(&memcached(1, nil).Spec)
 	for name, c := range map[string]struct {
 		reason string
-		spec   *v1alpha1.ResourceRequirements
+		spec   *v1beta1.ResourceRequirements
 		want   corev1.ResourceRequirements
 	}{
 		"Nothing":       {"memory is reserved, the CPU not limited", nil, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: corev1.ResourceList{"memory": limit, "cpu": q("100m")}}},
-		"MemoryLimit":   {"a limit is the default request", &v1alpha1.ResourceRequirements{Limits: list("memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("memory", "1Gi"), Requests: list("memory", "1Gi", "cpu", "100m")}},
-		"CPULimit":      {"so is a CPU limit, as in the API server", &v1alpha1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi"), Requests: list("cpu", "50m", "memory", "1Gi")}},
-		"MemoryRequest": {"a request above the default limit raises it", &v1alpha1.ResourceRequirements{Requests: list("memory", "4Gi")}, corev1.ResourceRequirements{Limits: list("memory", "4Gi"), Requests: list("memory", "4Gi", "cpu", "100m")}},
-		"SmallRequest":  {"the user may overcommit", &v1alpha1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
+		"MemoryLimit":   {"a limit is the default request", &v1beta1.ResourceRequirements{Limits: list("memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("memory", "1Gi"), Requests: list("memory", "1Gi", "cpu", "100m")}},
+		"CPULimit":      {"so is a CPU limit, as in the API server", &v1beta1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi"), Requests: list("cpu", "50m", "memory", "1Gi")}},
+		"MemoryRequest": {"a request above the default limit raises it", &v1beta1.ResourceRequirements{Requests: list("memory", "4Gi")}, corev1.ResourceRequirements{Limits: list("memory", "4Gi"), Requests: list("memory", "4Gi", "cpu", "100m")}},
+		"SmallRequest":  {"the user may overcommit", &v1beta1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := resourcesOf(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
+			got := resourcesOf(&memcached(1, func(s *v1beta1.MemcachedSpec) { s.Resources = c.spec }).Spec)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}

@@ -6,12 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 	type input struct {
-		spec    v1alpha1.MemcachedSpec
+		spec    v1beta1.MemcachedSpec
 		image   Image
 		pod     corev1.Pod
 		attempt string
@@ -59,7 +59,7 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 	for name, value := range Labels("cache") {
 		selected = selected && labels[name] == value
 	}
-	if selected || labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || labels[v1alpha1.LabelInstance] != "cache" {
+	if selected || labels[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue || labels[v1beta1.LabelInstance] != "cache" {
 		t.Errorf("a preflight pod has the labels %v", labels)
 	}
 }

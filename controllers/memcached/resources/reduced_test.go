@@ -7,7 +7,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/testcrd"
 )
 
@@ -32,7 +32,7 @@ func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
 			t.Errorf("the CRD of %s doesn't bound %v", plural, paths)
 		}
 	}
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Spec.PodMetadata.Labels = map[string]string{"a": strings.Repeat("x", MaxSpec)}
 	if ReduceSpec(m); m.Spec.PodMetadata.Labels != nil || !IsReduced(m) {
 		t.Errorf("reduced to %+v", m)

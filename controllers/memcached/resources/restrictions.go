@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The settings that restrict what a spec may contain, as environment variables of the operator. An
@@ -60,8 +60,8 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 		}
 	}
 	for _, name := range r.serviceTypes {
-		if name != string(v1alpha1.ServiceClusterIP) && name != string(v1alpha1.ServiceLoadBalancer) {
-			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, v1alpha1.ServiceClusterIP, v1alpha1.ServiceLoadBalancer)
+		if name != string(v1beta1.ServiceClusterIP) && name != string(v1beta1.ServiceLoadBalancer) {
+			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, v1beta1.ServiceClusterIP, v1beta1.ServiceLoadBalancer)
 		}
 	}
 	for setting, deny := range map[string]*bool{settingTolerations: &r.denyTolerations, settingAffinity: &r.denyAffinity} {
@@ -80,7 +80,7 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 
 // Violation returns which value of a Memcached's spec the settings don't allow, and what to do; empty if they
 // allow all. Without spec.image, the image is the operator's default, which they always allow.
-func (r Restrictions) Violation(m *v1alpha1.Memcached) string {
+func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 	spec := &m.Spec
 	scheduling, account, service := &spec.Scheduling, spec.PodSecurity.ServiceAccountName, spec.Service.Type
 	switch {
@@ -96,7 +96,7 @@ func (r Restrictions) Violation(m *v1alpha1.Memcached) string {
 		return violation("spec.scheduling.nodeSelector", settingAffinity, []string{"false"})
 	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
 		return violation("spec.podSecurity.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
-	case service != "" && service != v1alpha1.ServiceClusterIP && !allows(r.serviceTypes, func(name string) bool { return name == string(service) }):
+	case service != "" && service != v1beta1.ServiceClusterIP && !allows(r.serviceTypes, func(name string) bool { return name == string(service) }):
 		return violation("spec.service.type "+string(service), settingServiceTypes, r.serviceTypes)
 	}
 	for _, keys := range []struct {
@@ -119,8 +119,8 @@ func (r Restrictions) Violation(m *v1alpha1.Memcached) string {
 }
 
 // SecretViolation is the part of Violation that concerns the Secrets of a Memcached.
-func (r Restrictions) SecretViolation(m *v1alpha1.Memcached) string {
-	certificate, users, binding := v1alpha1.TLSSecretName(m.Name, m.Spec.TLS), v1alpha1.AuthSecretName(m.Name, m.Spec.Auth), v1alpha1.BindingSecretName(m.Name)
+func (r Restrictions) SecretViolation(m *v1beta1.Memcached) string {
+	certificate, users, binding := v1beta1.TLSSecretName(m.Name, m.Spec.TLS), v1beta1.AuthSecretName(m.Name, m.Spec.Auth), v1beta1.BindingSecretName(m.Name)
 	switch {
 	case m.Spec.TLS != nil && !r.allowSecret(certificate):
 		return violation("spec.tls with the Secret "+certificate, settingSecrets, r.secrets)
@@ -134,7 +134,7 @@ func (r Restrictions) SecretViolation(m *v1alpha1.Memcached) string {
 
 // StoreViolation returns which Secret or ServiceAccount of a store the settings don't allow to a Job, and what to do; empty if
 // they allow all.
-func (r Restrictions) StoreViolation(store v1alpha1.SnapshotStore) string {
+func (r Restrictions) StoreViolation(store v1beta1.SnapshotStore) string {
 	s := store.S3
 	if s == nil {
 		return ""

@@ -6,40 +6,40 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestSettingsRestrictTheSpec(t *testing.T) {
 	type settings map[string]string
-	image := func(image string) v1alpha1.MemcachedSpec { return v1alpha1.MemcachedSpec{Image: image} }
-	scheduling := func(s v1alpha1.Scheduling) v1alpha1.MemcachedSpec { return v1alpha1.MemcachedSpec{Scheduling: s} }
-	labels := func(key string) v1alpha1.MemcachedSpec {
-		return v1alpha1.MemcachedSpec{PodMetadata: v1alpha1.PodMetadata{Labels: map[string]string{"example.com/a": "", key: ""}}}
+	image := func(image string) v1beta1.MemcachedSpec { return v1beta1.MemcachedSpec{Image: image} }
+	scheduling := func(s v1beta1.Scheduling) v1beta1.MemcachedSpec { return v1beta1.MemcachedSpec{Scheduling: s} }
+	labels := func(key string) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{PodMetadata: v1beta1.PodMetadata{Labels: map[string]string{"example.com/a": "", key: ""}}}
 	}
-	annotations := func(key string) v1alpha1.MemcachedSpec {
-		return v1alpha1.MemcachedSpec{PodMetadata: v1alpha1.PodMetadata{Annotations: map[string]string{"example.com/a": "", key: ""}}}
+	annotations := func(key string) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{PodMetadata: v1beta1.PodMetadata{Annotations: map[string]string{"example.com/a": "", key: ""}}}
 	}
-	everything := v1alpha1.MemcachedSpec{
-		Image: "evil.example.com/x", PodMetadata: v1alpha1.PodMetadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
-		Scheduling:  v1alpha1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
-		PodSecurity: v1alpha1.PodSecurity{ServiceAccountName: "admin"}, Service: v1alpha1.Service{Type: v1alpha1.ServiceLoadBalancer},
-		TLS: &v1alpha1.TLS{SecretName: "other"}, Auth: &v1alpha1.Auth{SecretName: "other"}, Binding: v1alpha1.Binding{Enabled: true},
+	everything := v1beta1.MemcachedSpec{
+		Image: "evil.example.com/x", PodMetadata: v1beta1.PodMetadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
+		Scheduling:  v1beta1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
+		PodSecurity: v1beta1.PodSecurity{ServiceAccountName: "admin"}, Service: v1beta1.Service{Type: v1beta1.ServiceLoadBalancer},
+		TLS: &v1beta1.TLS{SecretName: "other"}, Auth: &v1beta1.Auth{SecretName: "other"}, Binding: v1beta1.Binding{Enabled: true},
 	}
-	account := func(name string) v1alpha1.MemcachedSpec {
-		return v1alpha1.MemcachedSpec{PodSecurity: v1alpha1.PodSecurity{ServiceAccountName: name}}
+	account := func(name string) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{PodSecurity: v1beta1.PodSecurity{ServiceAccountName: name}}
 	}
-	service := func(kind v1alpha1.ServiceType) v1alpha1.MemcachedSpec {
-		return v1alpha1.MemcachedSpec{Service: v1alpha1.Service{Type: kind}}
+	service := func(kind v1beta1.ServiceType) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Service: v1beta1.Service{Type: kind}}
 	}
 	secrets := settings{"ALLOWED_SECRET_PREFIXES": "memcached-,shop-"}
 	registry := settings{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/caches/, docker.io/library/memcached"}
 	for name, c := range map[string]struct {
 		settings settings
-		spec     v1alpha1.MemcachedSpec
+		spec     v1beta1.MemcachedSpec
 		want     []string // nothing: it is allowed
 	}{
 		"no settings":                       {nil, everything, nil},
-		"an empty spec":                     {registry, v1alpha1.MemcachedSpec{Version: "1.6.38"}, nil},
+		"an empty spec":                     {registry, v1beta1.MemcachedSpec{Version: "1.6.38"}, nil},
 		"an image of an allowed registry":   {registry, image("registry.example.com/caches/memcached:1.6.45"), nil},
 		"an allowed image with a tag":       {registry, image("docker.io/library/memcached:1.6.45"), nil},
 		"an allowed image with a digest":    {registry, image("docker.io/library/memcached@sha256:0"), nil},
@@ -51,26 +51,26 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		"another label":                     {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("app"), []string{"podMetadata.labels app", "ALLOWED_POD_LABEL_PREFIXES", "team,example.com/"}},
 		"labels don't count as annotations": {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, labels("app"), nil},
 		"no annotation is allowed":          {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, annotations("b"), []string{"podMetadata.annotations b", "ALLOWED_POD_ANNOTATION_PREFIXES"}},
-		"an allowed priority class":         {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1alpha1.Scheduling{PriorityClassName: "high"}), nil},
-		"another priority class":            {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1alpha1.Scheduling{PriorityClassName: "higher"}), []string{"priorityClassName higher", "ALLOWED_PRIORITY_CLASSES"}},
-		"tolerations":                       {settings{"ALLOW_TOLERATIONS": "false"}, scheduling(v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{}}}), []string{"scheduling.tolerations", "ALLOW_TOLERATIONS"}},
-		"tolerations that are allowed":      {settings{"ALLOW_TOLERATIONS": "true"}, scheduling(v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{}}}), nil},
-		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"scheduling.affinity", "ALLOW_AFFINITY"}},
-		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"scheduling.nodeSelector", "ALLOW_AFFINITY"}},
+		"an allowed priority class":         {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1beta1.Scheduling{PriorityClassName: "high"}), nil},
+		"another priority class":            {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1beta1.Scheduling{PriorityClassName: "higher"}), []string{"priorityClassName higher", "ALLOWED_PRIORITY_CLASSES"}},
+		"tolerations":                       {settings{"ALLOW_TOLERATIONS": "false"}, scheduling(v1beta1.Scheduling{Tolerations: []corev1.Toleration{{}}}), []string{"scheduling.tolerations", "ALLOW_TOLERATIONS"}},
+		"tolerations that are allowed":      {settings{"ALLOW_TOLERATIONS": "true"}, scheduling(v1beta1.Scheduling{Tolerations: []corev1.Toleration{{}}}), nil},
+		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"scheduling.affinity", "ALLOW_AFFINITY"}},
+		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"scheduling.nodeSelector", "ALLOW_AFFINITY"}},
 		"an allowed service account":        {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh"), nil},
 		"another service account":           {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh-admin"), []string{"spec.podSecurity.serviceAccountName mesh-admin", "ALLOWED_SERVICE_ACCOUNTS", "cache,mesh"}},
 		"no service account":                {settings{"ALLOWED_SERVICE_ACCOUNTS": "-"}, account(""), nil},
-		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, service(v1alpha1.ServiceLoadBalancer), []string{"spec.service.type LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
-		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1alpha1.ServiceLoadBalancer), nil},
-		"ClusterIP is always allowed":       {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1alpha1.ServiceClusterIP), nil},
+		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, service(v1beta1.ServiceLoadBalancer), []string{"spec.service.type LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
+		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1beta1.ServiceLoadBalancer), nil},
+		"ClusterIP is always allowed":       {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1beta1.ServiceClusterIP), nil},
 		"no type of Services":               {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(""), nil},
-		"another Secret with a certificate": {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{SecretName: "ingress"}}, []string{"spec.tls with the Secret ingress", "ALLOWED_SECRET_PREFIXES", "memcached-,shop-"}},
-		"the default name of a certificate": {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{}}, []string{"spec.tls with the Secret cache-tls"}},
-		"another Secret with users":         {secrets, v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{SecretName: "admin-token"}}, []string{"spec.auth with the Secret admin-token"}},
-		"another Secret of a binding":       {secrets, v1alpha1.MemcachedSpec{Binding: v1alpha1.Binding{Enabled: true}}, []string{"spec.binding with the Secret cache-binding"}},
-		"allowed Secrets":                   {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{SecretName: "shop-tls"}, Auth: &v1alpha1.Auth{SecretName: "memcached-users"}}, nil},
-		"Secrets that no field names":       {secrets, v1alpha1.MemcachedSpec{}, nil},
-		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{
+		"another Secret with a certificate": {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{SecretName: "ingress"}}, []string{"spec.tls with the Secret ingress", "ALLOWED_SECRET_PREFIXES", "memcached-,shop-"}},
+		"the default name of a certificate": {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{}}, []string{"spec.tls with the Secret cache-tls"}},
+		"another Secret with users":         {secrets, v1beta1.MemcachedSpec{Auth: &v1beta1.Auth{SecretName: "admin-token"}}, []string{"spec.auth with the Secret admin-token"}},
+		"another Secret of a binding":       {secrets, v1beta1.MemcachedSpec{Binding: v1beta1.Binding{Enabled: true}}, []string{"spec.binding with the Secret cache-binding"}},
+		"allowed Secrets":                   {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{SecretName: "shop-tls"}, Auth: &v1beta1.Auth{SecretName: "memcached-users"}}, nil},
+		"Secrets that no field names":       {secrets, v1beta1.MemcachedSpec{}, nil},
+		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{}}}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := &v1alpha1.Memcached{Spec: c.spec}
+			m := &v1beta1.Memcached{Spec: c.spec}
 			m.Name = "cache"
 			got := r.Violation(m)
 			if (got == "") != (c.want == nil) {

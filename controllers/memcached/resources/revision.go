@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -29,19 +29,19 @@ const MaxSpec = 2 * MaxRevision
 const ReducedSpec = "cache.memcached-operator.io/spec is too large"
 
 // ReduceSpec removes from a spec that is larger than MaxSpec the fields that the CRD doesn't bound.
-func ReduceSpec(m *v1alpha1.Memcached) {
+func ReduceSpec(m *v1beta1.Memcached) {
 	text, err := json.Marshal(&m.Spec)
 	if err == nil && len(text) <= MaxSpec {
 		return
 	}
 	s := &m.Spec
-	s.ImagePullSecrets, s.Scheduling, s.PodMetadata, s.PodSecurity = nil, v1alpha1.Scheduling{}, v1alpha1.PodMetadata{}, v1alpha1.PodSecurity{}
+	s.ImagePullSecrets, s.Scheduling, s.PodMetadata, s.PodSecurity = nil, v1beta1.Scheduling{}, v1beta1.PodMetadata{}, v1beta1.PodSecurity{}
 	s.NetworkPolicy.AllowedClients, s.Monitoring.From, s.Service.Labels, s.Service.Annotations = nil, nil, nil, nil
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, ReducedSpec, "")
 }
 
 // IsReduced reports whether ReduceSpec removed fields, so that nothing may be decided by what is left.
-func IsReduced(m *v1alpha1.Memcached) bool { return metav1.HasAnnotation(m.ObjectMeta, ReducedSpec) }
+func IsReduced(m *v1beta1.Memcached) bool { return metav1.HasAnnotation(m.ObjectMeta, ReducedSpec) }
 
 // MaxDiscoveryList is more than the size, in bytes, of the largest list of shards that a pod can have. With the largest
 // pod configuration, the operator's cache still stores the ReplicaSet.
@@ -51,7 +51,7 @@ const MaxDiscoveryList = 24 << 10
 // that it can be compared with the spec and rolled back to.
 type PodRevision struct {
 	// Spec has only the fields that concern a pod; its image is the complete reference.
-	Spec v1alpha1.MemcachedSpec
+	Spec v1beta1.MemcachedSpec
 	// Image of Spec.
 	Image Image
 	// Arguments of memcached. ArgumentsText is the same as the JSON array that the agent reads.
@@ -66,9 +66,9 @@ type PodRevision struct {
 }
 
 // NewPodRevision returns the revision of a pod that runs image with the configuration of spec.
-func NewPodRevision(spec *v1alpha1.MemcachedSpec, image Image) PodRevision {
+func NewPodRevision(spec *v1beta1.MemcachedSpec, image Image) PodRevision {
 	spec = spec.DeepCopy()
-	r := PodRevision{Image: image, Spec: v1alpha1.MemcachedSpec{
+	r := PodRevision{Image: image, Spec: v1beta1.MemcachedSpec{
 		Image:            image.Reference,
 		ImagePullPolicy:  spec.ImagePullPolicy,
 		ImagePullSecrets: spec.ImagePullSecrets,
@@ -126,7 +126,7 @@ func (r *PodRevision) derive() {
 
 // argumentsOf returns memcached's arguments for a spec. The agent adds those of the restartable
 // cache, whose path only it knows. UDP is off: it has been used to amplify attacks.
-func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
+func argumentsOf(spec *v1beta1.MemcachedSpec) []string {
 	return slices.Concat([]string{
 		"-p", strconv.Itoa(agentwire.MemcachedPort),
 		"-U", "0",
@@ -139,7 +139,7 @@ func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
 
 // resourcesOf returns the resources of the memcached container: those of the spec and, by default,
 // enough memory for a full cache as limit and request, and no CPU limit.
-func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
+func resourcesOf(spec *v1beta1.MemcachedSpec) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{}
 	if spec.Resources != nil {
 		own := spec.Resources.DeepCopy()
@@ -173,14 +173,14 @@ func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
 const mebibyte = 1 << 20
 
 // megabytes returns the spec's memory in whole mebibytes.
-func megabytes(spec *v1alpha1.MemcachedSpec) int64 {
+func megabytes(spec *v1beta1.MemcachedSpec) int64 {
 	return spec.Memory.Value() / mebibyte
 }
 
 // slabPages returns how many mebibytes memcached assigns to its chunk sizes before it stores an item.
 // A restartable memcached does so when it starts, so they would be missing for items of other sizes.
 // Options that change the number also change the geometry of the memory, which requires a new pod.
-func slabPages(spec *v1alpha1.MemcachedSpec) int64 {
+func slabPages(spec *v1beta1.MemcachedSpec) int64 {
 	words := slices.Concat([]string{"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10)}, spec.ExtraArgs)
 	return int64(slab.Of(words, versionOf(spec.Image)).Classes())
 }
@@ -189,7 +189,7 @@ func slabPages(spec *v1alpha1.MemcachedSpec) int64 {
 // memcached: items and hash table, the pages of all chunk sizes (63Mi at most), threads and agent, and
 // what each connection costs. docs/bench-memory.md and, for TLS, docs/tls.md have measurements. The items are in a memory volume,
 // which counts towards the limit. The CRD's rule for resources.limits.memory has the same formula.
-func MemoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
+func MemoryLimit(spec *v1beta1.MemcachedSpec) resource.Quantity {
 	items := megabytes(spec) * mebibyte
 	return *resource.NewQuantity(items/100*110+80*mebibyte+(8192+tlsConnection(spec.TLS))*int64(*spec.MaxConnections), resource.BinarySI)
 }
@@ -200,7 +200,7 @@ func MemoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
 const volumeSlack = 16 * mebibyte
 
 // volumeSize returns the size of the memory volume, in bytes.
-func volumeSize(spec *v1alpha1.MemcachedSpec) resource.Quantity {
+func volumeSize(spec *v1beta1.MemcachedSpec) resource.Quantity {
 	return *resource.NewQuantity((megabytes(spec)+slabPages(spec))*mebibyte+volumeSlack, resource.BinarySI)
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
-func hashOf(m *v1alpha1.Memcached, image Image) string {
+func hashOf(m *v1beta1.Memcached, image Image) string {
 	return NewPodRevision(&m.Spec, image).Hash()
 }
 
 func TestPodRevisionRoundTrips(t *testing.T) {
-	m := memcached(3, func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = []string{"-o", "hash_algorithm=murmur3"} })
+	m := memcached(3, func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = []string{"-o", "hash_algorithm=murmur3"} })
 	want := NewPodRevision(&m.Spec, Image{Reference: "example.com:5000/mc:1.6.38-alpine", Version: "1.6.38"})
 	got, err := ParsePodRevision(want.String())
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPodRevisionHasTheFieldsThatConcernAPod(t *testing.T) {
 		"Version", "Image"} // the last two are in the resolved image
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	base := hashOf(memcached(3, nil), image)
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1alpha1.MemcachedSpec]()) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1beta1.MemcachedSpec]()) {
 		m := memcached(3, nil)
 		fill(reflect.ValueOf(&m.Spec).Elem().FieldByIndex(field.Index))
 		changed := hashOf(m, image) != base

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -21,23 +21,23 @@ const (
 
 // tlsArguments returns memcached's arguments for TLS. The agent adds the files, and the addresses that the
 // modes require: memcached itself can't listen at one port with and without TLS.
-func tlsArguments(tls *v1alpha1.TLS) []string {
+func tlsArguments(tls *v1beta1.TLS) []string {
 	if tls == nil {
 		return nil
 	}
 	words := []string{"-Z"}
-	if tls.Mode == v1alpha1.TLSPermissive {
+	if tls.Mode == v1beta1.TLSPermissive {
 		words = append(words, "-l", fmt.Sprintf("*:%d", agentwire.MemcachedPort), "-l", fmt.Sprintf("notls:*:%d", agentwire.MemcachedPort))
 	}
 	var options []string
-	if tls.MinVersion == v1alpha1.TLS13 {
+	if tls.MinVersion == v1beta1.TLS13 {
 		options = append(options, "ssl_min_version=3")
 	}
 	// Without the cache, a client that resumes sessions fails.
 	switch tls.ClientCertificates {
-	case v1alpha1.ClientCertificatesOptional:
+	case v1beta1.ClientCertificatesOptional:
 		options = append(options, "ssl_verify_mode=1", "ssl_session_cache")
-	case v1alpha1.ClientCertificatesRequired:
+	case v1beta1.ClientCertificatesRequired:
 		options = append(options, "ssl_verify_mode=2", "ssl_session_cache")
 	}
 	if len(options) > 0 {
@@ -47,7 +47,7 @@ func tlsArguments(tls *v1alpha1.TLS) []string {
 }
 
 // authArguments returns memcached's arguments for authentication. The agent writes the file.
-func authArguments(auth *v1alpha1.Auth) []string {
+func authArguments(auth *v1beta1.Auth) []string {
 	if auth == nil {
 		return nil
 	}
@@ -56,11 +56,11 @@ func authArguments(auth *v1alpha1.Auth) []string {
 
 // tlsConnection returns how much more memory a connection costs with TLS, in bytes. In mode Permissive,
 // the agent forwards it.
-func tlsConnection(tls *v1alpha1.TLS) int64 {
+func tlsConnection(tls *v1beta1.TLS) int64 {
 	switch {
 	case tls == nil:
 		return 0
-	case tls.Mode == v1alpha1.TLSPermissive:
+	case tls.Mode == v1beta1.TLSPermissive:
 		return 48 << 10
 	default:
 		return 24 << 10
@@ -68,7 +68,7 @@ func tlsConnection(tls *v1alpha1.TLS) int64 {
 }
 
 // TLSProblem returns why the other fields of a spec don't allow its TLS, and what to do; empty if they do.
-func TLSProblem(spec *v1alpha1.MemcachedSpec) string {
+func TLSProblem(spec *v1beta1.MemcachedSpec) string {
 	if spec.TLS == nil {
 		return ""
 	}
@@ -112,7 +112,7 @@ func IsSecretVolume(v corev1.Volume) bool {
 // restarts memcached in the pod. Without a Secret, its part of a volume is empty. The image, which the user of the
 // Memcached can choose, can read what is mounted: of the certificate only the entries that memcached needs. Those with
 // the users have the names of the users.
-func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1alpha1.MemcachedSpec) {
+func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1beta1.MemcachedSpec) {
 	mount := func(volume, flag, path string, secrets ...*corev1ac.SecretProjectionApplyConfiguration) {
 		projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(readableByAll)
 		for _, secret := range secrets {
@@ -130,9 +130,9 @@ func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision 
 	entry := func(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 		return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 	}
-	mount(tlsVolume, "-tls-dir", tlsPath, corev1ac.SecretProjection().WithName(v1alpha1.TLSSecretName(b.name, revision.TLS)).
+	mount(tlsVolume, "-tls-dir", tlsPath, corev1ac.SecretProjection().WithName(v1beta1.TLSSecretName(b.name, revision.TLS)).
 		WithItems(entry(corev1.TLSCertKey, corev1.TLSCertKey), entry(corev1.TLSPrivateKeyKey, corev1.TLSPrivateKeyKey), entry(corev1.ServiceAccountRootCAKey, corev1.ServiceAccountRootCAKey)))
 	mount(usersVolume, "-auth-dir", usersPath,
-		corev1ac.SecretProjection().WithName(v1alpha1.AuthSecretName(b.name, revision.Auth)),
-		corev1ac.SecretProjection().WithName(v1alpha1.BindingSecretName(b.name)).WithItems(entry(v1alpha1.BindingPasswordKey, v1alpha1.BindingUser)))
+		corev1ac.SecretProjection().WithName(v1beta1.AuthSecretName(b.name, revision.Auth)),
+		corev1ac.SecretProjection().WithName(v1beta1.BindingSecretName(b.name)).WithItems(entry(v1beta1.BindingPasswordKey, v1beta1.BindingUser)))
 }

@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func TestArgumentsSayWhatIsDesiredOfTLS(t *testing.T) {
 	for _, c := range []struct {
-		tls  *v1alpha1.TLS
+		tls  *v1beta1.TLS
 		want string
 	}{
 		{nil, ""},
-		{&v1alpha1.TLS{}, "-Z"},
-		{&v1alpha1.TLS{Mode: v1alpha1.TLSRequired, ClientCertificates: v1alpha1.ClientCertificatesNone, MinVersion: v1alpha1.TLS12}, "-Z"},
-		{&v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}, "-Z -l *:11211 -l notls:*:11211"},
-		{&v1alpha1.TLS{MinVersion: v1alpha1.TLS13}, "-Z -o ssl_min_version=3"},
-		{&v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesOptional}, "-Z -o ssl_verify_mode=1,ssl_session_cache"},
-		{&v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired, MinVersion: v1alpha1.TLS13}, "-Z -o ssl_min_version=3,ssl_verify_mode=2,ssl_session_cache"},
+		{&v1beta1.TLS{}, "-Z"},
+		{&v1beta1.TLS{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesNone, MinVersion: v1beta1.TLS12}, "-Z"},
+		{&v1beta1.TLS{Mode: v1beta1.TLSPermissive}, "-Z -l *:11211 -l notls:*:11211"},
+		{&v1beta1.TLS{MinVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3"},
+		{&v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesOptional}, "-Z -o ssl_verify_mode=1,ssl_session_cache"},
+		{&v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired, MinVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3,ssl_verify_mode=2,ssl_session_cache"},
 	} {
 		m := memcached(1, nil)
 		plain := argumentsOf(&m.Spec)
@@ -93,8 +93,8 @@ func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
 	m := memcached(1, nil)
 	plain := MemoryLimit(&m.Spec)
 	connections := int64(*m.Spec.MaxConnections)
-	for mode, more := range map[v1alpha1.TLSMode]int64{v1alpha1.TLSRequired: 24 << 10, v1alpha1.TLSPermissive: 48 << 10} {
-		m.Spec.TLS = &v1alpha1.TLS{Mode: mode}
+	for mode, more := range map[v1beta1.TLSMode]int64{v1beta1.TLSRequired: 24 << 10, v1beta1.TLSPermissive: 48 << 10} {
+		m.Spec.TLS = &v1beta1.TLS{Mode: mode}
 		limit := MemoryLimit(&m.Spec)
 		if got := limit.Value() - plain.Value(); got != more*connections {
 			t.Errorf("%s: %d bytes more, want %d", mode, got, more*connections)
@@ -104,15 +104,15 @@ func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
 
 func TestOtherFieldsCanMakeTLSImpossible(t *testing.T) {
 	m := memcached(1, nil)
-	limit := func(bytes int64) *v1alpha1.ResourceRequirements {
-		return &v1alpha1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}}
+	limit := func(bytes int64) *v1beta1.ResourceRequirements {
+		return &v1beta1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}}
 	}
 	plain := MemoryLimit(&m.Spec)
 	m.Spec.Resources, m.Spec.ExtraArgs = limit(plain.Value()), []string{"-o", "ssl_min_version=3"}
 	if why := TLSProblem(&m.Spec); why != "" {
 		t.Errorf("without TLS: %s", why)
 	}
-	m.Spec.TLS = &v1alpha1.TLS{}
+	m.Spec.TLS = &v1beta1.TLS{}
 	if why := TLSProblem(&m.Spec); !strings.Contains(why, "spec.extraArgs contains ssl_min_version=3; remove it") {
 		t.Errorf("with an option of TLS: %q", why)
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
@@ -33,9 +33,9 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	if agent.Start.Mode != agentwire.ModeAvailable {
 		agent.Start.Mode = agentwire.ModeStrict
 	}
-	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)
-	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1alpha1.MaxMessage)
-	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1alpha1.MaxMessage)
+	agent.Version = text.Truncate(agent.Version, v1beta1.MaxVersion)
+	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1beta1.MaxMessage)
+	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1beta1.MaxMessage)
 	for _, n := range []*int64{
 		&agent.Start.Items, &agent.Start.ItemsBefore, &agent.Items, &agent.Bytes, &agent.MaxBytes, &agent.CurrConnections,
 		&agent.UptimeSeconds, &agent.RecentGets, &agent.RecentHits, &agent.Gets, &agent.Hits,
@@ -72,7 +72,7 @@ type report struct {
 	agent *agentwire.Status
 	retry time.Duration
 	// start is how memcached started last, and restart with which restart annotation: by the answer, or by the status.
-	start   v1alpha1.StartResult
+	start   v1beta1.StartResult
 	restart string
 	// secrets is what the agent reported last of its Secrets; nil while it is unknown.
 	secrets *agentwire.Secrets
@@ -82,7 +82,7 @@ type report struct {
 func (in Inputs) reportOf(o *Observation) report {
 	r := report{start: o.Last.Start, restart: o.Last.Restart, retry: o.AgentRetry(in.Now)}
 	if agent, ok := in.Agents[o.Active.Name]; ok {
-		r.retry, r.agent, r.start, r.restart = 0, &agent, v1alpha1.StartResult(agent.Start.Result), RestartInStatus(agent.Restart)
+		r.retry, r.agent, r.start, r.restart = 0, &agent, v1beta1.StartResult(agent.Start.Result), RestartInStatus(agent.Restart)
 	}
 	if secrets, ok := in.Secrets[o.Active.UID]; ok {
 		r.secrets = &secrets
@@ -107,11 +107,11 @@ const (
 
 // AgentUnreachableSince returns since when the agent of a pod has been unreachable. last is the
 // shard's previous status.
-func AgentUnreachableSince(last v1alpha1.ShardStatus, podName string, now time.Time) *metav1.Time {
+func AgentUnreachableSince(last v1beta1.ShardStatus, podName string, now time.Time) *metav1.Time {
 	if last.AgentUnreachableSince != nil && last.PodName == podName {
 		return last.AgentUnreachableSince
 	}
-	return ptr.To(v1alpha1.Time(now))
+	return ptr.To(v1beta1.Time(now))
 }
 
 // AgentRetry returns the least time after which to query the active pod's agent again, if it
@@ -125,10 +125,10 @@ func (o *Observation) AgentRetry(now time.Time) time.Duration {
 }
 
 // AgentProblem returns which shard's agent has been unreachable for too long, or nil.
-func AgentProblem(shards []v1alpha1.ShardStatus, now time.Time) *Problem {
+func AgentProblem(shards []v1beta1.ShardStatus, now time.Time) *Problem {
 	for _, s := range shards {
 		if since := s.AgentUnreachableSince; since != nil && now.Sub(since.Time) >= agentGrace {
-			return &Problem{v1alpha1.ReasonAgentUnreachable, fmt.Sprintf(
+			return &Problem{v1beta1.ReasonAgentUnreachable, fmt.Sprintf(
 				"shard %s: the agent in pod %s hasn't answered since %s; let the operator's pods connect to its TCP port %d: "+
 					"check the NetworkPolicies and the service mesh", s.Name, s.PodName, since.UTC().Format("15:04 MST on 2 January"), agentwire.Port)}
 		}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -60,7 +60,7 @@ func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed 
 	case hasTarget: // only the result is pending
 		f.from, f.version, f.resize, f.mountsSecrets = o.Template, "", resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing), true
 	default:
-		f.byHandover = in.strategy().Type == v1alpha1.UpdateHandover && pod.State != rollout.Broken
+		f.byHandover = in.strategy().Type == v1beta1.UpdateHandover && pod.State != rollout.Broken
 	}
 	return changeOf(f), changeOf(back)
 }
@@ -68,7 +68,7 @@ func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed 
 // factsOf returns the facts of a change of the active pod to a revision, without its resize.
 func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) facts {
 	f := facts{
-		from: o.PodRevision, to: to, crossSeries: in.strategy().CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow, secrets: r.secrets,
+		from: o.PodRevision, to: to, crossSeries: in.strategy().CrossSeriesUpgrade == v1beta1.CrossSeriesAllow, secrets: r.secrets,
 		mountsSecrets: in.mountsSecrets(o.Active, to), handsOver: resources.HandsOver(in.Memcached) && resources.CanHandOver(o.Active),
 	}
 	if r.agent != nil {
@@ -82,19 +82,19 @@ func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) fac
 
 // factsOfNewPod returns the facts of the change that a shard without a pod needs.
 func (in Inputs) factsOfNewPod(o *Observation) facts {
-	return facts{from: o.Template, to: in.Update, crossSeries: in.strategy().CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow, mountsSecrets: true,
+	return facts{from: o.Template, to: in.Update, crossSeries: in.strategy().CrossSeriesUpgrade == v1beta1.CrossSeriesAllow, mountsSecrets: true,
 		resize: resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing)}
 }
 
-func (in Inputs) strategy() v1alpha1.UpdateStrategy {
-	return ptr.Deref(in.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
+func (in Inputs) strategy() v1beta1.UpdateStrategy {
+	return ptr.Deref(in.Memcached.Spec.UpdateStrategy, v1beta1.UpdateStrategy{})
 }
 
 // mountsSecrets reports whether a pod has the Secrets that a revision requires.
 func (in Inputs) mountsSecrets(pod *corev1.Pod, to resources.PodRevision) bool {
 	name := in.Memcached.Name
-	return (to.Spec.TLS == nil || resources.MountsTLS(pod, v1alpha1.TLSSecretName(name, to.Spec.TLS))) &&
-		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1alpha1.AuthSecretName(name, to.Spec.Auth)))
+	return (to.Spec.TLS == nil || resources.MountsTLS(pod, v1beta1.TLSSecretName(name, to.Spec.TLS))) &&
+		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1beta1.AuthSecretName(name, to.Spec.Auth)))
 }
 
 // moveRequest returns the request to replace the active pod by one on another node.
@@ -102,7 +102,7 @@ func moveRequest(o *Observation, handsOver bool) *request {
 	r := &request{method: rollout.Replace, reason: "moves from node " + o.Active.Spec.NodeName + " to another one with its items"}
 	if !handsOver && !o.MoveStarted {
 		r.forbidden = fmt.Sprintf("pod %s can't hand over its items, so it isn't moved; remove the annotation %s, or delete the pod to move the shard without its items",
-			o.Active.Name, v1alpha1.AnnotationMove)
+			o.Active.Name, v1beta1.AnnotationMove)
 	}
 	return r
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -44,22 +44,22 @@ var changes = []struct {
 	resize      rollout.Progress
 	description string
 }{
-	{field: "size", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
-	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
-	{field: "networkPolicy", name: "opened", to: func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyOpen }, method: rollout.None},
-	{field: "discovery", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Discovery.Enabled = true }, method: rollout.None},
-	{field: "binding", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true }, method: rollout.None},
-	{field: "service", name: "load balancers", to: func(s *v1alpha1.MemcachedSpec) { s.Service.Type = v1alpha1.ServiceLoadBalancer }, method: rollout.None},
-	{field: "service", name: "an annotation is added", to: func(s *v1alpha1.MemcachedSpec) { s.Service.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
-	{field: "monitoring", name: "with slab classes", to: func(s *v1alpha1.MemcachedSpec) { s.Monitoring.Slabs = true }, method: rollout.None},
-	{field: "handover", name: "disabled", to: func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverDisabled }, method: rollout.None},
-	{field: "updateStrategy", name: "changed", to: func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} }, method: rollout.None},
-	{field: "hashing", name: "algorithm is set", to: func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }, method: rollout.None},
-	{field: "bootstrap", name: "set later", to: func(s *v1alpha1.MemcachedSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} }, method: rollout.None},
-	{field: "finalBackup", name: "a store is added", to: func(s *v1alpha1.MemcachedSpec) { s.FinalBackup = &v1alpha1.FinalBackup{} }, method: rollout.None},
-	{field: "deletionPolicy", name: "the default is written out", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionDelete }, method: rollout.None},
-	{field: "deletionPolicy", name: "Backup", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionBackup }, method: rollout.None},
-	{field: "refill", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Refill = &v1alpha1.Refill{} }, method: rollout.None},
+	{field: "size", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
+	{field: "paused", name: "paused", to: func(s *v1beta1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
+	{field: "networkPolicy", name: "opened", to: func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy.Mode = v1beta1.NetworkPolicyOpen }, method: rollout.None},
+	{field: "discovery", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Discovery.Enabled = true }, method: rollout.None},
+	{field: "binding", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true }, method: rollout.None},
+	{field: "service", name: "load balancers", to: func(s *v1beta1.MemcachedSpec) { s.Service.Type = v1beta1.ServiceLoadBalancer }, method: rollout.None},
+	{field: "service", name: "an annotation is added", to: func(s *v1beta1.MemcachedSpec) { s.Service.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
+	{field: "monitoring", name: "with slab classes", to: func(s *v1beta1.MemcachedSpec) { s.Monitoring.Slabs = true }, method: rollout.None},
+	{field: "handover", name: "disabled", to: func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = v1beta1.HandoverDisabled }, method: rollout.None},
+	{field: "updateStrategy", name: "changed", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy = &v1beta1.UpdateStrategy{} }, method: rollout.None},
+	{field: "hashing", name: "algorithm is set", to: func(s *v1beta1.MemcachedSpec) { s.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }, method: rollout.None},
+	{field: "bootstrap", name: "set later", to: func(s *v1beta1.MemcachedSpec) { s.Bootstrap = &v1beta1.Bootstrap{} }, method: rollout.None},
+	{field: "finalBackup", name: "a store is added", to: func(s *v1beta1.MemcachedSpec) { s.FinalBackup = &v1beta1.FinalBackup{} }, method: rollout.None},
+	{field: "deletionPolicy", name: "the default is written out", to: func(s *v1beta1.MemcachedSpec) { s.DeletionPolicy = v1beta1.DeletionDelete }, method: rollout.None},
+	{field: "deletionPolicy", name: "Backup", to: func(s *v1beta1.MemcachedSpec) { s.DeletionPolicy = v1beta1.DeletionBackup }, method: rollout.None},
+	{field: "refill", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Refill = &v1beta1.Refill{} }, method: rollout.None},
 
 	{field: "version", name: "upgrade", from: version("1.6.38"), to: version("1.6.45"), method: rollout.Recreate, description: "1.6.38 → 1.6.45"},
 	{field: "version", name: "downgrade", from: version("1.6.45"), to: version("1.6.18"), method: rollout.Recreate, description: "1.6.45 → 1.6.18"},
@@ -80,14 +80,14 @@ var changes = []struct {
 	{field: "memory", name: "the same amount in another unit", from: memory("64Mi"), to: memory("65536Ki"), method: rollout.None},
 	{field: "memory", name: "the same amount in bytes", from: memory("128Mi"), to: memory("134217728"), method: rollout.None},
 	{field: "memory", name: "a fraction of a mebibyte is rounded down", from: memory("64Mi"), to: memory("66000Ki"), method: rollout.None},
-	{field: "maxItemSize", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.MaxItemSize = ptr.To(resource.MustParse("2Mi")) }, method: rollout.Replace,
+	{field: "maxItemSize", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.MaxItemSize = ptr.To(resource.MustParse("2Mi")) }, method: rollout.Replace,
 		description: "maxItemSize 1Mi → 2Mi, which starts it empty"},
 
 	{field: "maxConnections", name: "the memory limit follows", to: maxConnections(2048), method: rollout.Restart, resize: rollout.Needed, description: "maxConnections 1024 → 2048"},
 	{field: "maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), can: new(resources.ResizeNothing), method: rollout.Replace, description: "maxConnections 1024 → 2048, which starts it empty"},
 	{field: "maxConnections", name: "the memory limit is set", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), method: rollout.Restart},
 	{field: "maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), can: new(resources.ResizeNothing), method: rollout.Restart},
-	{field: "threads", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "threads 4 → 8"},
+	{field: "threads", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "threads 4 → 8"},
 
 	{field: "extraArgs", name: "verbosity", to: extraArgs("-v"), method: rollout.Restart, description: "extraArgs none → -v"},
 	{field: "extraArgs", name: "hash and LRU", from: extraArgs("-o", "hash_algorithm=jenkins"), to: extraArgs("-o", "hash_algorithm=murmur3,hashpower=20,no_lru_crawler,no_lru_maintainer"), method: rollout.Restart},
@@ -104,14 +104,14 @@ var changes = []struct {
 	{field: "extraArgs", name: "maximum chunk size", to: extraArgs("-o", "slab_chunk_max=256"), method: rollout.Replace},
 	{field: "extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
 
-	{field: "tls", name: "switched on", to: tls(v1alpha1.TLS{}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
-	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1alpha1.TLS{}), can: new(resources.ResizeNothing), method: rollout.Replace, description: "tls, which starts it empty"},
-	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{Mode: v1alpha1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{})), method: rollout.Restart},
-	{field: "tls", name: "client certificates", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}), method: rollout.Restart},
-	{field: "tls", name: "the default is written out", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{Mode: v1alpha1.TLSRequired, MinVersion: v1alpha1.TLS12}), method: rollout.None},
+	{field: "tls", name: "switched on", to: tls(v1beta1.TLS{}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
+	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1beta1.TLS{}), can: new(resources.ResizeNothing), method: rollout.Replace, description: "tls, which starts it empty"},
+	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1beta1.TLS{Mode: v1beta1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1beta1.TLS{})), method: rollout.Restart},
+	{field: "tls", name: "client certificates", from: tls(v1beta1.TLS{}), to: tls(v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired}), method: rollout.Restart},
+	{field: "tls", name: "the default is written out", from: tls(v1beta1.TLS{}), to: tls(v1beta1.TLS{Mode: v1beta1.TLSRequired, MinVersion: v1beta1.TLS12}), method: rollout.None},
 
-	{field: "auth", name: "switched on", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, method: rollout.Restart, description: "auth"},
-	{field: "auth", name: "switched on in a pod without the Secret", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
+	{field: "auth", name: "switched on", to: func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} }, method: rollout.Restart, description: "auth"},
+	{field: "auth", name: "switched on in a pod without the Secret", to: func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
 
 	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
 		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},
@@ -135,34 +135,34 @@ var changes = []struct {
 	{field: "resources", name: "extended resource", to: withResources("cpu 100m example.com/fast 1 | example.com/fast 1"), method: rollout.Replace},
 	{field: "resources", name: "ephemeral storage", to: withResources("cpu 100m ephemeral-storage 1Gi"), method: rollout.Replace},
 
-	{field: "imagePullPolicy", name: "Always", to: func(s *v1alpha1.MemcachedSpec) { s.ImagePullPolicy = corev1.PullAlways }, method: rollout.Live, description: "imagePullPolicy none → Always"},
-	{field: "imagePullSecrets", name: "a Secret", to: func(s *v1alpha1.MemcachedSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "imagePullSecrets"},
-	{field: "podMetadata", name: "a label", to: func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
-	{field: "podMetadata", name: "an annotation", to: func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
-	{field: "scheduling", name: "node selector", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
-	{field: "scheduling", name: "toleration", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
-	{field: "scheduling", name: "affinity", to: func(s *v1alpha1.MemcachedSpec) {
+	{field: "imagePullPolicy", name: "Always", to: func(s *v1beta1.MemcachedSpec) { s.ImagePullPolicy = corev1.PullAlways }, method: rollout.Live, description: "imagePullPolicy none → Always"},
+	{field: "imagePullSecrets", name: "a Secret", to: func(s *v1beta1.MemcachedSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "imagePullSecrets"},
+	{field: "podMetadata", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
+	{field: "podMetadata", name: "an annotation", to: func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
+	{field: "scheduling", name: "node selector", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
+	{field: "scheduling", name: "toleration", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
+	{field: "scheduling", name: "affinity", to: func(s *v1beta1.MemcachedSpec) {
 		s.Scheduling.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	}, method: rollout.Replace},
-	{field: "scheduling", name: "topology spread constraint", to: func(s *v1alpha1.MemcachedSpec) {
+	{field: "scheduling", name: "topology spread constraint", to: func(s *v1beta1.MemcachedSpec) {
 		s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
 	}, method: rollout.Replace},
-	{field: "scheduling", name: "priority class", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
+	{field: "scheduling", name: "priority class", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
 		description: "scheduling, which starts it empty"},
-	{field: "podSecurity", name: "service account", to: func(s *v1alpha1.MemcachedSpec) { s.PodSecurity.ServiceAccountName = "cache" }, method: rollout.Replace},
-	{field: "podSecurity", name: "user", to: func(s *v1alpha1.MemcachedSpec) { s.PodSecurity.RunAsUser = new(int64(1000)) }, method: rollout.Replace},
+	{field: "podSecurity", name: "service account", to: func(s *v1beta1.MemcachedSpec) { s.PodSecurity.ServiceAccountName = "cache" }, method: rollout.Replace},
+	{field: "podSecurity", name: "user", to: func(s *v1beta1.MemcachedSpec) { s.PodSecurity.RunAsUser = new(int64(1000)) }, method: rollout.Replace},
 }
 
-func tls(tls v1alpha1.TLS) shardtest.Edit {
-	return func(s *v1alpha1.MemcachedSpec) { s.TLS = &tls }
+func tls(tls v1beta1.TLS) shardtest.Edit {
+	return func(s *v1beta1.MemcachedSpec) { s.TLS = &tls }
 }
 
 func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
-	from, to := podRevision(t, tls(v1alpha1.TLS{})), podRevision(t, tls(v1alpha1.TLS{SecretName: "other"}))
+	from, to := podRevision(t, tls(v1beta1.TLS{})), podRevision(t, tls(v1beta1.TLS{SecretName: "other"}))
 	if c := changeOf(facts{from: from, to: to, handsOver: true}); c.Method != rollout.Replace || !c.HandsOver {
 		t.Errorf("%+v, want a replacement that hands over", c)
 	}
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
 	in, pod := Inputs{Memcached: m}, &corev1.Pod{}
 	if in.mountsSecrets(pod, to) || !in.mountsSecrets(pod, podRevision(t, nil)) {
 		t.Error("a pod without a Secret has the certificate of a revision exactly if that requires none")
@@ -199,7 +199,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 }
 
 func TestChangeWaitsForUsersThatCanBeRead(t *testing.T) {
-	auth := podRevision(t, func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} })
+	auth := podRevision(t, func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} })
 	secrets := &agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}, Certificate: agentwire.Certificate{Error: "there is no certificate"}}
 	if c := changeOf(facts{from: podRevision(t), to: auth, mountsSecrets: true, secrets: secrets}); c.SecretError != "there are no users" {
 		t.Errorf("%+v", c)
@@ -230,7 +230,7 @@ func TestChangesPageHasTheTableOfFields(t *testing.T) {
 			}
 		}
 	}
-	for f := range reflect.TypeFor[v1alpha1.MemcachedSpec]().Fields() {
+	for f := range reflect.TypeFor[v1beta1.MemcachedSpec]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
 			continue
@@ -252,7 +252,7 @@ func TestChangesPageHasTheTableOfFields(t *testing.T) {
 }
 
 func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
-	label := func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }
+	label := func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }
 	from := podRevision(t, version("1.6.38"))
 	for _, c := range []struct {
 		name        string
@@ -260,7 +260,7 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 		method      rollout.Method
 		description string
 	}{
-		{"a label and threads", all(version("1.6.38"), label, func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](2) }), rollout.Restart, "threads 4 → 2, podMetadata"},
+		{"a label and threads", all(version("1.6.38"), label, func(s *v1beta1.MemcachedSpec) { s.Threads = ptr.To[int32](2) }), rollout.Restart, "threads 4 → 2, podMetadata"},
 		{"a label, maxConnections and a version", all(version("1.6.45"), label, maxConnections(2048)), rollout.Recreate, "1.6.38 → 1.6.45, maxConnections 1024 → 2048, podMetadata"},
 		{"the same and memory", all(version("1.6.45"), label, maxConnections(2048), memory("1Gi")), rollout.Replace,
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
@@ -65,7 +65,7 @@ func changedFields(from, to resources.PodRevision) []changedField {
 }
 
 // valuesOf returns a spec's fields by their JSON names.
-func valuesOf(spec *v1alpha1.MemcachedSpec) map[string]any {
+func valuesOf(spec *v1beta1.MemcachedSpec) map[string]any {
 	raw, err := json.Marshal(spec)
 	if err != nil { // a spec was decoded from JSON
 		panic(err)

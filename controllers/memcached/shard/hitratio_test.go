@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -40,15 +40,15 @@ func TestHitRatioIsMeasuredForAWhileAfterAnUpdate(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	finished := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
 	for name, c := range map[string]struct {
-		cost *v1alpha1.UpdateCost
+		cost *v1beta1.UpdateCost
 		want bool
 	}{
 		"no update":       {nil, false},
-		"not finished":    {&v1alpha1.UpdateCost{}, false},
-		"just finished":   {&v1alpha1.UpdateCost{FinishedAt: finished(0)}, true},
-		"almost too late": {&v1alpha1.UpdateCost{FinishedAt: finished(HitRatioTimeout - 1)}, true},
-		"too late":        {&v1alpha1.UpdateCost{FinishedAt: finished(HitRatioTimeout)}, false},
-		"measured":        {&v1alpha1.UpdateCost{FinishedAt: finished(0), ExtraMisses: new(int64)}, false},
+		"not finished":    {&v1beta1.UpdateCost{}, false},
+		"just finished":   {&v1beta1.UpdateCost{FinishedAt: finished(0)}, true},
+		"almost too late": {&v1beta1.UpdateCost{FinishedAt: finished(HitRatioTimeout - 1)}, true},
+		"too late":        {&v1beta1.UpdateCost{FinishedAt: finished(HitRatioTimeout)}, false},
+		"measured":        {&v1beta1.UpdateCost{FinishedAt: finished(0), ExtraMisses: new(int64)}, false},
 	} {
 		if got := MeasuresHitRatio(c.cost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -58,7 +58,7 @@ func TestHitRatioIsMeasuredForAWhileAfterAnUpdate(t *testing.T) {
 
 func TestShardHadAHitRatioWithEnoughLookups(t *testing.T) {
 	revision := podRevision(t)
-	enough := UpdateRecord{Revision: revision.Hash(), Method: rollout.Restart, Gets: v1alpha1.DefaultHitRatioMinRequests}
+	enough := UpdateRecord{Revision: revision.Hash(), Method: rollout.Restart, Gets: v1beta1.DefaultHitRatioMinRequests}
 	for name, c := range map[string]struct {
 		change func(f *fixture, r *UpdateRecord)
 		want   bool

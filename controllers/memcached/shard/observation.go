@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -44,7 +44,7 @@ type Observation struct {
 	// Record is the record of the last update: OnPod if there is one, or OnSet.
 	OnPod, OnSet, Record *UpdateRecord
 	// Last is what the status says of the shard; empty while it says nothing.
-	Last v1alpha1.ShardStatus
+	Last v1beta1.ShardStatus
 	// ContainerID of the active pod. StartRecorded is whether Last describes how memcached
 	// started in that container, with its current revision.
 	ContainerID   string
@@ -72,7 +72,7 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 
 // Inputs are what EvaluateAll compares shards with.
 type Inputs struct {
-	Memcached *v1alpha1.Memcached
+	Memcached *v1beta1.Memcached
 	// Update is the revision that the spec results in.
 	Update resources.PodRevision
 	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
@@ -91,7 +91,7 @@ type Inputs struct {
 
 // Observer reads shards. Most of them have the same revision, which it parses once.
 type Observer struct {
-	Status *v1alpha1.MemcachedStatus
+	Status *v1beta1.MemcachedStatus
 	// Update is the revision that the spec results in. It stands for a revision that cannot
 	// be parsed, since a pod must not be replaced on a guess.
 	Update resources.PodRevision
@@ -122,11 +122,11 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.OnPod = decodeUpdate(o.Active.Annotations)
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
 		o.MoveStarted = o.moveStarted(o.Active)
-		o.MoveRequested = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.MoveStarted || o.Active.DeletionTimestamp == nil)
+		o.MoveRequested = o.Active.Annotations[v1beta1.AnnotationMove] != "" && (o.MoveStarted || o.Active.DeletionTimestamp == nil)
 		o.activeState = podState(o.Active, false)
 		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
 		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
-			o.Last.Restart == RestartInStatus(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
+			o.Last.Restart == RestartInStatus(o.Active.Annotations[v1beta1.AnnotationRestart]) &&
 			o.Last.Revision == o.Active.Annotations[annotations.Revision]
 	}
 	if next >= 0 {
@@ -145,7 +145,7 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 // moveStarted reports whether the replacement of a pod by one on another node has started, and the user still
 // wants it.
 func (o *Observation) moveStarted(pod *corev1.Pod) bool {
-	return pod.Annotations[v1alpha1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.MovedPod == pod.Name
+	return pod.Annotations[v1beta1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.MovedPod == pod.Name
 }
 
 func (r *Observer) parse(text string) resources.PodRevision {
@@ -191,25 +191,25 @@ func activeAndNext(pods []*corev1.Pod, follows []bool) (active, next int) {
 func IsLatestStart(agent agentwire.Status, pod *corev1.Pod) bool {
 	return agent.PodUID == string(pod.UID) &&
 		agent.Start.Result != "" &&
-		agent.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
+		agent.Restart == pod.Annotations[v1beta1.AnnotationRestart] &&
 		(agent.Phase == agentwire.PhaseServing || agent.Phase == agentwire.PhaseDraining)
 }
 
 // RestartInStatus returns the value of a restart annotation as the status contains it: the value
 // itself, or the start of a hash of a long one.
 func RestartInStatus(value string) string {
-	if len(value) <= v1alpha1.MaxRestart {
+	if len(value) <= v1beta1.MaxRestart {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
-	return hex.EncodeToString(sum[:v1alpha1.MaxRestart/2])
+	return hex.EncodeToString(sum[:v1beta1.MaxRestart/2])
 }
 
 // StatusOf returns what the status says of a shard.
-func StatusOf(status *v1alpha1.MemcachedStatus, name string) (v1alpha1.ShardStatus, bool) {
-	i := slices.IndexFunc(status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
+func StatusOf(status *v1beta1.MemcachedStatus, name string) (v1beta1.ShardStatus, bool) {
+	i := slices.IndexFunc(status.Shards, func(s v1beta1.ShardStatus) bool { return s.Name == name })
 	if i < 0 {
-		return v1alpha1.ShardStatus{}, false
+		return v1beta1.ShardStatus{}, false
 	}
 	return status.Shards[i], true
 }

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 func TestAgentDescribesTheLatestStartOfThisPod(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "this", Annotations: map[string]string{v1alpha1.AnnotationRestart: "second"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "this", Annotations: map[string]string{v1beta1.AnnotationRestart: "second"}}}
 	answer := agentwire.Status{PodUID: "this", Restart: "second", Phase: agentwire.PhaseServing, Start: agentwire.Start{Result: agentwire.StartWarm}}
 	for name, c := range map[string]struct {
 		change func(*agentwire.Status)
@@ -80,7 +80,7 @@ func TestOldestPodThatCanReceiveItemsReceivesThem(t *testing.T) {
 	shardtest.Starting(waits)
 	pods := []*corev1.Pod{waits, receiver, old}
 	slices.SortFunc(pods, ComparePods)
-	observation := (&Observer{Status: &v1alpha1.MemcachedStatus{}, Update: revision}).Observe(0, shardtest.ReplicaSet("cache-0", revision), pods)
+	observation := (&Observer{Status: &v1beta1.MemcachedStatus{}, Update: revision}).Observe(0, shardtest.ReplicaSet("cache-0", revision), pods)
 	if got := observation.Receiver; got != receiver {
 		t.Errorf("pod %s receives the items", got.Name)
 	}

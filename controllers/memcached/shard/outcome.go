@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -99,7 +99,7 @@ func (o *Observation) runsWithArguments(agent *agentwire.Status) bool {
 // replacementLostItems reports whether the pod is a replacement that should have received the items of
 // the former one, and started without them. A later start has nothing to do with the update.
 func (o *Observation) replacementLostItems(r report, in Inputs) bool {
-	return r.start == v1alpha1.StartCold && o.Record != nil && o.Record.KeepsItems && o.Record.Revision == o.PodRevision.Hash() &&
+	return r.start == v1beta1.StartCold && o.Record != nil && o.Record.KeepsItems && o.Record.Revision == o.PodRevision.Hash() &&
 		in.replacing == o.Name
 }
 
@@ -108,6 +108,6 @@ func (o *Observation) replacementLostItems(r report, in Inputs) bool {
 // another container is a later one.
 func (o *Observation) restartLostItems(r report, in Inputs) bool {
 	record := o.Record
-	return r.start == v1alpha1.StartCold && record != nil && record.Restart != "" && record.Restart == r.restart && record.Attempt == in.attempt &&
+	return r.start == v1beta1.StartCold && record != nil && record.Restart != "" && record.Restart == r.restart && record.Attempt == in.attempt &&
 		(record.Container == o.ContainerID || o.Last.Restart != record.Restart) && r.stillOffers(record.Restart)
 }

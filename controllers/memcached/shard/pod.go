@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
@@ -42,7 +42,7 @@ func ContainerID(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == resources.Container {
 			_, id, _ := strings.Cut(c.ContainerID, "://")
-			return id[:min(len(id), v1alpha1.MaxContainerID)]
+			return id[:min(len(id), v1beta1.MaxContainerID)]
 		}
 	}
 	return ""
@@ -80,7 +80,7 @@ func podState(pod *corev1.Pod, second bool) rollout.Pod {
 	p := rollout.Pod{State: rollout.Starting, Terminating: pod.DeletionTimestamp != nil}
 	if problem := PodProblem(pod); problem != nil {
 		p.Reason = problem.Message
-		if !IsRunning(pod) && !(second && problem.Reason == v1alpha1.ReasonUnschedulable) {
+		if !IsRunning(pod) && !(second && problem.Reason == v1beta1.ReasonUnschedulable) {
 			p.State = rollout.Broken
 		}
 	}
@@ -93,16 +93,16 @@ func podState(pod *corev1.Pod, second bool) rollout.Pod {
 // waitingReasons maps a container's reason for waiting to a reason of Degraded. Other
 // reasons are temporary.
 var waitingReasons = map[string]string{
-	"CrashLoopBackOff":           v1alpha1.ReasonShardCrashes,
-	"CreateContainerConfigError": v1alpha1.ReasonShardCrashes,
-	"CreateContainerError":       v1alpha1.ReasonShardCrashes,
-	"ErrImageNeverPull":          v1alpha1.ReasonImageCannotBePulled,
-	"ErrImagePull":               v1alpha1.ReasonImageCannotBePulled,
-	"ImageInspectError":          v1alpha1.ReasonImageCannotBePulled,
-	"ImagePullBackOff":           v1alpha1.ReasonImageCannotBePulled,
-	"InvalidImageName":           v1alpha1.ReasonImageCannotBePulled,
-	"RegistryUnavailable":        v1alpha1.ReasonImageCannotBePulled,
-	"RunContainerError":          v1alpha1.ReasonShardCrashes,
+	"CrashLoopBackOff":           v1beta1.ReasonShardCrashes,
+	"CreateContainerConfigError": v1beta1.ReasonShardCrashes,
+	"CreateContainerError":       v1beta1.ReasonShardCrashes,
+	"ErrImageNeverPull":          v1beta1.ReasonImageCannotBePulled,
+	"ErrImagePull":               v1beta1.ReasonImageCannotBePulled,
+	"ImageInspectError":          v1beta1.ReasonImageCannotBePulled,
+	"ImagePullBackOff":           v1beta1.ReasonImageCannotBePulled,
+	"InvalidImageName":           v1beta1.ReasonImageCannotBePulled,
+	"RegistryUnavailable":        v1beta1.ReasonImageCannotBePulled,
+	"RunContainerError":          v1beta1.ReasonShardCrashes,
 }
 
 // PodProblem returns what keeps a pod from becoming ready when waiting alone doesn't
@@ -113,7 +113,7 @@ func PodProblem(pod *corev1.Pod) *Problem {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &Problem{v1alpha1.ReasonUnschedulable, "no node accepts the pod: " + c.Message}
+			return &Problem{v1beta1.ReasonUnschedulable, "no node accepts the pod: " + c.Message}
 		}
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -124,7 +124,7 @@ func PodProblem(pod *corev1.Pod) *Problem {
 		}
 	}
 	if isNodeLost(pod) {
-		return &Problem{v1alpha1.ReasonNodeLost, fmt.Sprintf(
+		return &Problem{v1beta1.ReasonNodeLost, fmt.Sprintf(
 			"node %s doesn't respond; Kubernetes replaces the pod when its tolerations expire", pod.Spec.NodeName)}
 	}
 	return nil
@@ -135,7 +135,7 @@ func containerProblem(c corev1.ContainerStatus) *Problem {
 	if w := c.State.Waiting; w != nil && waitingReasons[w.Reason] != "" {
 		reason := waitingReasons[w.Reason]
 		message := fmt.Sprintf("image %s: %s: %s", c.Image, w.Reason, w.Message)
-		if last := c.LastTerminationState.Terminated; reason == v1alpha1.ReasonShardCrashes && last != nil {
+		if last := c.LastTerminationState.Terminated; reason == v1beta1.ReasonShardCrashes && last != nil {
 			if last.ExitCode == 0 {
 				// A planned stop. The kubelet applies its crash-loop back-off to an image that
 				// the pod ran within the last ten minutes.
@@ -146,7 +146,7 @@ func containerProblem(c corev1.ContainerStatus) *Problem {
 		return &Problem{reason, message}
 	}
 	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		return &Problem{v1alpha1.ReasonShardCrashes, fmt.Sprintf("image %s: %s", c.Image, terminationMessage(t))}
+		return &Problem{v1beta1.ReasonShardCrashes, fmt.Sprintf("image %s: %s", c.Image, terminationMessage(t))}
 	}
 	return nil
 }

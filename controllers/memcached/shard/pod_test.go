@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
@@ -79,27 +79,27 @@ func TestProblemOfAPodRequiresManualIntervention(t *testing.T) {
 	}{
 		"it is ready":        {func(*corev1.Pod) {}, "", rollout.Serving, rollout.Serving},
 		"it starts":          {shardtest.Starting, "", rollout.Starting, rollout.Starting},
-		"no node accepts it": {unschedulable, v1alpha1.ReasonUnschedulable, rollout.Broken, rollout.Starting},
+		"no node accepts it": {unschedulable, v1beta1.ReasonUnschedulable, rollout.Broken, rollout.Starting},
 		"its container exited": {func(p *corev1.Pod) {
 			shardtest.Starting(p)
 			p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
-		}, v1alpha1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
+		}, v1beta1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
 		"its container stopped": {func(p *corev1.Pod) {
 			shardtest.Starting(p)
 			p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{}
 		}, "", rollout.Starting, rollout.Starting},
-		"it crashes again":          {waiting("CrashLoopBackOff"), v1alpha1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
-		"its image can't be pulled": {waiting("ImagePullBackOff"), v1alpha1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
+		"it crashes again":          {waiting("CrashLoopBackOff"), v1beta1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
+		"its image can't be pulled": {waiting("ImagePullBackOff"), v1beta1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
 		"its container is created":  {waiting("ContainerCreating"), "", rollout.Starting, rollout.Starting},
 		"the agent can't be installed": {func(p *corev1.Pod) {
 			shardtest.Starting(p)
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
-		}, v1alpha1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
+		}, v1beta1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
 		"its node doesn't respond": {func(p *corev1.Pod) {
 			running(p)
 			p.Status.Phase = corev1.PodRunning
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
-		}, v1alpha1.ReasonNodeLost, rollout.Starting, rollout.Starting},
+		}, v1beta1.ReasonNodeLost, rollout.Starting, rollout.Starting},
 		"it runs and isn't ready": {func(p *corev1.Pod) {
 			running(p)
 			p.Status.Phase = corev1.PodRunning

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -92,10 +92,10 @@ func decodeUpdate(from map[string]string) *UpdateRecord {
 
 // RetryToken identifies an attempt to update a Memcached. A failed update is retried when
 // it changes.
-func RetryToken(m *v1alpha1.Memcached) string {
-	token := m.Annotations[v1alpha1.AnnotationRetry]
-	if s := m.Spec.UpdateStrategy; s != nil && s.OnItemLoss == v1alpha1.ItemLossContinue {
-		token += "/" + string(v1alpha1.ItemLossContinue)
+func RetryToken(m *v1beta1.Memcached) string {
+	token := m.Annotations[v1beta1.AnnotationRetry]
+	if s := m.Spec.UpdateStrategy; s != nil && s.OnItemLoss == v1beta1.ItemLossContinue {
+		token += "/" + string(v1beta1.ItemLossContinue)
 	}
 	return token
 }

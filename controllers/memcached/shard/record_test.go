@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -18,19 +18,19 @@ import (
 
 func TestFailureRecordIsOfOneRevisionAndOneAttempt(t *testing.T) {
 	old, update, other := podRevision(t), podRevision(t, version("1.6.38")), podRevision(t, version("1.6.44"))
-	retried := func(m *v1alpha1.Memcached) { m.Annotations = map[string]string{v1alpha1.AnnotationRetry: "1"} }
+	retried := func(m *v1beta1.Memcached) { m.Annotations = map[string]string{v1beta1.AnnotationRetry: "1"} }
 	for name, c := range map[string]struct {
 		record FailureRecord
-		change func(m *v1alpha1.Memcached)
+		change func(m *v1beta1.Memcached)
 		want   string
 	}{
-		"this attempt":             {FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}, func(*v1alpha1.Memcached) {}, "memcached crashed"},
-		"another revision":         {FailureRecord{Revision: other.Hash(), Message: "memcached crashed"}, func(*v1alpha1.Memcached) {}, ""},
+		"this attempt":             {FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}, func(*v1beta1.Memcached) {}, "memcached crashed"},
+		"another revision":         {FailureRecord{Revision: other.Hash(), Message: "memcached crashed"}, func(*v1beta1.Memcached) {}, ""},
 		"retried":                  {FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}, retried, ""},
 		"retried and failed again": {FailureRecord{Revision: update.Hash(), Attempt: "1", Message: "memcached crashed"}, retried, "memcached crashed"},
 		"item loss is allowed since": {FailureRecord{Revision: update.Hash(), Message: "memcached started empty"},
-			func(m *v1alpha1.Memcached) {
-				m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{OnItemLoss: v1alpha1.ItemLossContinue}
+			func(m *v1beta1.Memcached) {
+				m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{OnItemLoss: v1beta1.ItemLossContinue}
 			}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
@@ -201,5 +201,5 @@ func resizedByOperator(pod *corev1.Pod) map[resourceKey]bool {
 // IsOperatorResize reports whether a managed fields entry lists the resources that the
 // operator set last.
 func IsOperatorResize(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == v1alpha1.ManagedByValue && e.Subresource == ResizeSubresource
+	return e.Manager == v1beta1.ManagedByValue && e.Subresource == ResizeSubresource
 }

@@ -9,7 +9,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
@@ -17,7 +17,7 @@ import (
 // If all containers had limits equal to their requests, the pod would have another QoS class,
 // and Kubernetes rejects a resize that changes it.
 func TestEveryPodIsBurstable(t *testing.T) {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Name, m.Namespace = "cache", "default"
 	revision := podRevision(t, withResources("cpu 1 memory 1Gi | cpu 1 memory 1Gi"))
 	m.Spec = revision.Spec
@@ -106,7 +106,7 @@ func TestStaleResizeIsOnlyTheOperators(t *testing.T) {
 			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":{"f:resources":` + resources + `}}}}`)}
 	}
 	const limits, requests, both = `{"f:limits":{"f:memory":{}}}`, `{"f:requests":{"f:memory":{}}}`, `{"f:limits":{"f:memory":{}},"f:requests":{"f:memory":{}}}`
-	ours := v1alpha1.ManagedByValue
+	ours := v1beta1.ManagedByValue
 	want := corev1.ResourceRequirements{Limits: list("", "1Gi"), Requests: list("100m", "1Gi")}
 	more := corev1.ResourceRequirements{Limits: list("", "2Gi"), Requests: list("100m", "2Gi")}
 	for _, c := range []struct {

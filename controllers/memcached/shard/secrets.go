@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -16,13 +16,13 @@ const expiringShare = 6
 func CertificateProblem(c agentwire.Certificate, secret string, now time.Time) *Problem {
 	left, serves := c.NotAfter.Sub(now), c.SHA256 != ""
 	expiring := func(verb string) *Problem {
-		return &Problem{v1alpha1.ReasonCertificateExpiring, fmt.Sprintf("the certificate %s at %s; renew it in Secret %s", verb, c.NotAfter.UTC().Format(time.RFC3339), secret)}
+		return &Problem{v1beta1.ReasonCertificateExpiring, fmt.Sprintf("the certificate %s at %s; renew it in Secret %s", verb, c.NotAfter.UTC().Format(time.RFC3339), secret)}
 	}
 	switch {
 	case serves && left <= 0:
 		return expiring("expired")
 	case c.Error != "":
-		return &Problem{v1alpha1.ReasonSecretInvalid, fmt.Sprintf("%s; correct Secret %s", c.Error, secret)}
+		return &Problem{v1beta1.ReasonSecretInvalid, fmt.Sprintf("%s; correct Secret %s", c.Error, secret)}
 	case serves && left < c.NotAfter.Sub(c.NotBefore)/expiringShare:
 		return expiring("expires")
 	default:

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -17,9 +17,9 @@ import (
 )
 
 func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
-	withTLS := shardtest.All(tls(v1alpha1.TLS{}), withResources("| memory 1Gi"))
+	withTLS := shardtest.All(tls(v1beta1.TLS{}), withResources("| memory 1Gi"))
 	old, resized := podRevision(t, withTLS), podRevision(t, shardtest.All(withTLS, withResources("| memory 2Gi")))
-	threads := podRevision(t, shardtest.All(withTLS, func(s *v1alpha1.MemcachedSpec) { s.Threads = new(int32(2)) }))
+	threads := podRevision(t, shardtest.All(withTLS, func(s *v1beta1.MemcachedSpec) { s.Threads = new(int32(2)) }))
 	for _, c := range []struct {
 		name   string
 		edit   func(*fixture)
@@ -28,7 +28,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 	}{
 		{"memcached restarts in its pod", func(f *fixture) { f.update = threads }, rollout.Restart, false},
 		{"updates hand over the items", func(f *fixture) {
-			f.update, f.memcached.Spec.UpdateStrategy = threads, &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+			f.update, f.memcached.Spec.UpdateStrategy = threads, &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 		}, rollout.Replace, true},
 		{"the node doesn't have the resources", func(f *fixture) {
 			f.update = resized
@@ -36,7 +36,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 			f.pods[0].Status.Conditions = append(f.pods[0].Status.Conditions,
 				corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 		}, rollout.Replace, true},
-		{"the shard moves", func(f *fixture) { f.pods[0].Annotations[v1alpha1.AnnotationMove] = "1" }, rollout.Replace, true},
+		{"the shard moves", func(f *fixture) { f.pods[0].Annotations[v1beta1.AnnotationMove] = "1" }, rollout.Replace, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(old, old, old)
@@ -58,7 +58,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 }
 
 func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
-	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLS{}))
 	for _, c := range []struct {
 		name       string
 		annotation string
@@ -69,7 +69,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 	}{
 		{name: "required", answers: true, restarts: true},
 		{name: "required with updates by a handover", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
-			f.memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+			f.memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 		}, restarts: true},
 		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true},
 		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true},
@@ -77,7 +77,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 		{name: "done, and the agent still requires it", annotation: "certificate-01234567", answers: true},
 		{name: "required by a pod that lost its items in an update", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
 			record(f.set, UpdateRecord{Revision: f.update.Hash(), Method: rollout.Replace, KeepsItems: true})
-			f.memcached.Status.Update = &v1alpha1.UpdateStatus{Revision: f.update.Hash(), Shard: "cache-0", Method: v1alpha1.UpdateReplace}
+			f.memcached.Status.Update = &v1beta1.UpdateStatus{Revision: f.update.Hash(), Shard: "cache-0", Method: v1beta1.UpdateReplace}
 			f.agents["first"] = agentwire.Status{Start: agentwire.Start{Result: agentwire.StartCold}, Arguments: f.update.Arguments}
 		}},
 		{name: "not required", answers: true, edit: func(_ *fixture, c *agentwire.Certificate) { c.RestartRequired = "" }},
@@ -89,7 +89,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 			f := newFixture(withTLS, withTLS, withTLS)
 			pod, certificate := f.pods[0], agentwire.Certificate{Offered: "0123456789abcdef", RestartRequired: "its key is of another type"}
 			if c.annotation != "" {
-				pod.Annotations[v1alpha1.AnnotationRestart] = c.annotation
+				pod.Annotations[v1beta1.AnnotationRestart] = c.annotation
 			}
 			if c.answers {
 				f.agents["first"] = agentwire.Status{Restart: c.annotation}
@@ -115,9 +115,9 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 
 func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 	const token, offered = "certificate-01234567", "0123456789abcdef"
-	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLS{}))
 	inStatus := func(f *fixture) {
-		f.memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold, Restart: token,
+		f.memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold, Restart: token,
 			ContainerID: shardtest.RunningContainer, Revision: withTLS.Hash()}}
 	}
 	for name, c := range map[string]struct {
@@ -158,7 +158,7 @@ func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 
 // restarted lets the agent report a restart with an annotation.
 func (f *fixture) restarted(annotation string, start agentwire.StartResult) {
-	f.pods[0].Annotations[v1alpha1.AnnotationRestart] = annotation
+	f.pods[0].Annotations[v1beta1.AnnotationRestart] = annotation
 	f.agents["first"] = agentwire.Status{Restart: annotation, Arguments: f.update.Arguments, Start: agentwire.Start{Result: start, Reason: "the memory file is damaged"}}
 }
 
@@ -168,11 +168,11 @@ func (f *fixture) offer(fingerprint string) {
 }
 
 func (f *fixture) retry() {
-	f.memcached.Annotations = map[string]string{v1alpha1.AnnotationRetry: "1"}
+	f.memcached.Annotations = map[string]string{v1beta1.AnnotationRetry: "1"}
 }
 
 func TestFailureOfARestartLastsUntilTheSecretHasAnotherCertificate(t *testing.T) {
-	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLS{}))
 	f := newFixture(withTLS, withTLS, withTLS)
 	for _, c := range []struct {
 		restart, offered string
@@ -209,11 +209,11 @@ func TestCertificateIsRenewedBeforeItExpires(t *testing.T) {
 	}{
 		"none":                                  {agentwire.Certificate{}, "", ""},
 		"new":                                   {served(90 * day), "", ""},
-		"it expires soon":                       {served(day), v1alpha1.ReasonCertificateExpiring, "the certificate expires at "},
-		"it has expired":                        {served(0), v1alpha1.ReasonCertificateExpiring, "the certificate expired at "},
-		"the Secret can't be used":              {withError(agentwire.Certificate{}), v1alpha1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
-		"the Secret can't be used any more":     {withError(served(90 * day)), v1alpha1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
-		"it has expired, and can't be replaced": {withError(served(0)), v1alpha1.ReasonCertificateExpiring, "the certificate expired at "},
+		"it expires soon":                       {served(day), v1beta1.ReasonCertificateExpiring, "the certificate expires at "},
+		"it has expired":                        {served(0), v1beta1.ReasonCertificateExpiring, "the certificate expired at "},
+		"the Secret can't be used":              {withError(agentwire.Certificate{}), v1beta1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
+		"the Secret can't be used any more":     {withError(served(90 * day)), v1beta1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
+		"it has expired, and can't be replaced": {withError(served(0)), v1beta1.ReasonCertificateExpiring, "the certificate expired at "},
 	} {
 		var got Problem
 		if problem := CertificateProblem(c.certificate, "cache-tls", now); problem != nil {

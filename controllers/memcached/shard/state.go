@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -49,7 +49,7 @@ func EvaluateAll(observations []Observation, in Inputs) []State {
 
 // replacedShard returns which shard is being replaced, as the status says; empty for none.
 func (in Inputs) replacedShard() string {
-	if u := in.Memcached.Status.Update; u != nil && u.Revision == in.Update.Hash() && u.Method == v1alpha1.UpdateReplace {
+	if u := in.Memcached.Status.Update; u != nil && u.Revision == in.Update.Hash() && u.Method == v1beta1.UpdateReplace {
 		return u.Shard
 	}
 	return ""

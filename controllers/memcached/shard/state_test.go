@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -19,7 +19,7 @@ import (
 
 // fixture is one shard, for tests to change before they evaluate it.
 type fixture struct {
-	memcached *v1alpha1.Memcached
+	memcached *v1beta1.Memcached
 	set       *appsv1.ReplicaSet
 	pods      []*corev1.Pod
 	agents    map[string]agentwire.Status
@@ -33,7 +33,7 @@ type fixture struct {
 // newFixture returns a shard with a ready pod, named "first".
 func newFixture(template, pod, update resources.PodRevision) *fixture {
 	return &fixture{
-		memcached: &v1alpha1.Memcached{}, set: shardtest.ReplicaSet("cache-0", template),
+		memcached: &v1beta1.Memcached{}, set: shardtest.ReplicaSet("cache-0", template),
 		pods: []*corev1.Pod{shardtest.Pod("first", pod)}, agents: map[string]agentwire.Status{},
 		now: time.Unix(1000, 0), update: update, can: resources.ResizeAll,
 	}
@@ -329,13 +329,13 @@ func TestPredecessorTerminates(t *testing.T) {
 func TestCrossSeriesUpgradeIsAllowedByItsOwnField(t *testing.T) {
 	old, update := podRevision(t), podRevision(t, version("1.7.0"))
 	for name, c := range map[string]struct {
-		strategy  *v1alpha1.UpdateStrategy
+		strategy  *v1beta1.UpdateStrategy
 		forbidden bool
 	}{
 		"no strategy":                  {nil, true},
-		"Forbid":                       {&v1alpha1.UpdateStrategy{CrossSeriesUpgrade: v1alpha1.CrossSeriesForbid}, true},
-		"Allow":                        {&v1alpha1.UpdateStrategy{CrossSeriesUpgrade: v1alpha1.CrossSeriesAllow}, false},
-		"item loss isn't cross series": {&v1alpha1.UpdateStrategy{OnItemLoss: v1alpha1.ItemLossContinue}, true},
+		"Forbid":                       {&v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesForbid}, true},
+		"Allow":                        {&v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesAllow}, false},
+		"item loss isn't cross series": {&v1beta1.UpdateStrategy{OnItemLoss: v1beta1.ItemLossContinue}, true},
 	} {
 		f := newFixture(old, old, update)
 		f.memcached.Spec.UpdateStrategy = c.strategy
@@ -349,16 +349,16 @@ func TestCrossSeriesUpgradeIsAllowedByItsOwnField(t *testing.T) {
 
 func TestEmptyStartIsAnnouncedForOneShardAndOneUpdate(t *testing.T) {
 	old, update := podRevision(t), podRevision(t, memory("128Mi"))
-	announced := v1alpha1.UpdateStatus{Revision: update.Hash(), Shard: "cache-0", Method: v1alpha1.UpdateReplace}
+	announced := v1beta1.UpdateStatus{Revision: update.Hash(), Shard: "cache-0", Method: v1beta1.UpdateReplace}
 	for name, c := range map[string]struct {
-		change func(u *v1alpha1.UpdateStatus)
+		change func(u *v1beta1.UpdateStatus)
 		want   bool
 	}{
-		"this update":              {func(*v1alpha1.UpdateStatus) {}, true},
-		"another shard":            {func(u *v1alpha1.UpdateStatus) { u.Shard = "cache-1" }, false},
-		"another revision":         {func(u *v1alpha1.UpdateStatus) { u.Revision = old.Hash() }, false},
-		"a restart of the shard":   {func(u *v1alpha1.UpdateStatus) { u.Method = v1alpha1.UpdateRestart }, false},
-		"the roll back of a shard": {func(u *v1alpha1.UpdateStatus) { u.Method, u.RollingBack = v1alpha1.UpdateRecreate, true }, false},
+		"this update":              {func(*v1beta1.UpdateStatus) {}, true},
+		"another shard":            {func(u *v1beta1.UpdateStatus) { u.Shard = "cache-1" }, false},
+		"another revision":         {func(u *v1beta1.UpdateStatus) { u.Revision = old.Hash() }, false},
+		"a restart of the shard":   {func(u *v1beta1.UpdateStatus) { u.Method = v1beta1.UpdateRestart }, false},
+		"the roll back of a shard": {func(u *v1beta1.UpdateStatus) { u.Method, u.RollingBack = v1beta1.UpdateRecreate, true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, u := newFixture(old, old, update), announced
@@ -424,7 +424,7 @@ func TestReplacementThatLosesItsItemsFailsTheUpdate(t *testing.T) {
 		"it lost its items after the update": {func(f *fixture, _ *UpdateRecord) { f.memcached.Status.Update = nil }, rollout.Verified},
 	} {
 		f := newFixture(update, update, update)
-		f.memcached.Status.Update = &v1alpha1.UpdateStatus{Revision: update.Hash(), Shard: "cache-0", Method: v1alpha1.UpdateReplace}
+		f.memcached.Status.Update = &v1beta1.UpdateStatus{Revision: update.Hash(), Shard: "cache-0", Method: v1beta1.UpdateReplace}
 		f.start(agentwire.StartCold)
 		r := UpdateRecord{Revision: update.Hash(), Method: rollout.Replace, KeepsItems: true}
 		c.change(f, &r)

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -96,7 +96,7 @@ func CertificateRestart(pod *corev1.Pod, c agentwire.Certificate) string {
 		return ""
 	}
 	token := certificateToken(c)
-	if pod.Annotations[v1alpha1.AnnotationRestart] == token {
+	if pod.Annotations[v1beta1.AnnotationRestart] == token {
 		return ""
 	}
 	return token

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -17,7 +17,7 @@ import (
 // requestMove lets the user want the first pod on another node.
 func (f *fixture) requestMove() {
 	f.pods[0].Spec.NodeName = "node1"
-	shardtest.Annotate(f.pods[0], v1alpha1.AnnotationMove, "1")
+	shardtest.Annotate(f.pods[0], v1beta1.AnnotationMove, "1")
 	shardtest.Annotate(f.pods[0], annotations.Handover, "Strict")
 }
 
@@ -34,7 +34,7 @@ func TestShardIsMovedOnceItsUpdateIsOver(t *testing.T) {
 		moves  bool
 	}{
 		"it has the update":           {func(*fixture) {}, true},
-		"it isn't requested":          {func(f *fixture) { delete(f.pods[0].Annotations, v1alpha1.AnnotationMove) }, false},
+		"it isn't requested":          {func(f *fixture) { delete(f.pods[0].Annotations, v1beta1.AnnotationMove) }, false},
 		"its pod is deleted anyway":   {func(f *fixture) { f.pods[0].DeletionTimestamp = &metav1.Time{} }, false},
 		"its pod starts":              {func(f *fixture) { shardtest.Starting(f.pods[0]) }, true},
 		"its pod is broken":           {func(f *fixture) { shardtest.Crashing(f.pods[0]) }, false},
@@ -93,7 +93,7 @@ func TestMoveThatHasStartedIsAReplacement(t *testing.T) {
 	if !s.Rollout.ToTarget.HandsOver || s.Rollout.ToTarget.Method != rollout.Replace || s.IsUpdatedTo(update.Hash()) {
 		t.Errorf("%+v, updated: %t", s.Rollout.ToTarget, s.IsUpdatedTo(update.Hash()))
 	}
-	delete(f.pods[0].Annotations, v1alpha1.AnnotationMove)
+	delete(f.pods[0].Annotations, v1beta1.AnnotationMove)
 	if s := f.evaluate(); s.Rollout.Template != update.Hash() || s.Rollout.Target != update.Hash() || s.Surges {
 		t.Errorf("without the annotation: %+v, two pods: %t", s.Rollout, s.Surges)
 	}
@@ -122,7 +122,7 @@ func TestPodOnAnotherNodeThatDoesNotStartFailsNoUpdate(t *testing.T) {
 			f.startMove()
 			shardtest.Annotate(f.pods[0], annotations.Spec, pod)
 			if pod == old.String() {
-				f.memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+				f.memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 			}
 			fail(f)
 			if next := f.evaluate().Rollout.Next; next == nil || next.State != want || next.Reason == "" {

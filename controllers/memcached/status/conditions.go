@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -17,26 +17,26 @@ import (
 )
 
 // conditions returns Available, Progressing and Degraded.
-func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
+func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
 	unready := unreadyShards(s, int(*obs.Memcached.Spec.Size))
-	degraded = metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonAsExpected, Message: "no problems detected"}
+	degraded = metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionFalse,
+		Reason: v1beta1.ReasonAsExpected, Message: "no problems detected"}
 	if problem != nil {
 		degraded.Status, degraded.Reason, degraded.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	}
 	return availableCondition(s, *obs.Memcached.Spec.Size, unready), progressingCondition(obs, p, res, s, unready), degraded
 }
 
-func availableCondition(s v1alpha1.MemcachedStatus, size int32, unready []string) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
+func availableCondition(s v1beta1.MemcachedStatus, size int32, unready []string) metav1.Condition {
+	c := metav1.Condition{Type: v1beta1.ConditionAvailable, Status: metav1.ConditionFalse}
 	c.Message = fmt.Sprintf("%d of %d shards are ready", s.ReadySize, size)
 	switch {
 	case size == 0:
-		c.Reason, c.Message = v1alpha1.ReasonNoShards, "spec.size is 0"
+		c.Reason, c.Message = v1beta1.ReasonNoShards, "spec.size is 0"
 	case s.ReadySize == size:
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady
+		c.Status, c.Reason = metav1.ConditionTrue, v1beta1.ReasonAllShardsReady
 	default:
-		c.Reason = v1alpha1.ReasonShardsNotReady
+		c.Reason = v1beta1.ReasonShardsNotReady
 		if len(unready) > 0 {
 			c.Message += "; not ready: " + strings.Join(unready, ", ")
 		}
@@ -45,83 +45,83 @@ func availableCondition(s v1alpha1.MemcachedStatus, size int32, unready []string
 }
 
 // progressingCondition returns Progressing by the first case that applies.
-func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, unready []string) metav1.Condition {
+func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus, unready []string) metav1.Condition {
 	m, size := obs.Memcached, *obs.Memcached.Spec.Size
 	progressing := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
+		return metav1.Condition{Type: v1beta1.ConditionProgressing, Status: status, Reason: reason, Message: message}
 	}
 	switch {
 	case m.Spec.Paused && m.DeletionTimestamp == nil:
-		return progressing(metav1.ConditionFalse, v1alpha1.ReasonPaused, "nothing changes until spec.paused is false")
+		return progressing(metav1.ConditionFalse, v1beta1.ReasonPaused, "nothing changes until spec.paused is false")
 	case len(res.Failures) > 0:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonRetrying, res.Failures[0].Error()+"; retrying")
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonRetrying, res.Failures[0].Error()+"; retrying")
 	case m.DeletionTimestamp != nil && p.FinalBackup.Message != "":
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBackingUp, p.FinalBackup.Message)
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonBackingUp, p.FinalBackup.Message)
 	case m.DeletionTimestamp != nil:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonDeleting, "deleting the shards")
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonDeleting, "deleting the shards")
 	case len(p.Resources.Leftovers) > 0:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonWaitingForGarbageCollection,
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonWaitingForGarbageCollection,
 			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", resources.JoinKeys(p.Resources.Leftovers)))
 	case s.Bootstrap.IsRunning():
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, s.Bootstrap.Message)
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonBootstrapping, s.Bootstrap.Message)
 	case s.Size < size && p.Rejected == nil:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Size > size && p.Rejected == nil && p.Discovery.Delay > 0:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards at %s, after clients have read the new list",
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards at %s, after clients have read the new list",
 			s.Size, size, s.Discovery.ChangedAt.Add(plan.ScaleInDelay).UTC().Format(time.RFC3339)))
 	case s.Size > size && p.Rejected == nil:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Update != nil && isWaiting(p.Decision):
 		return progressing(metav1.ConditionFalse, progressReason(p.Decision), s.Update.Message)
 	case s.Update != nil:
 		return progressing(metav1.ConditionTrue, progressReason(p.Decision), s.Update.Message)
 	case len(unready) > 0:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
+		return progressing(metav1.ConditionTrue, v1beta1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
 	case obs.DefaultImageHold.Message != "":
-		return progressing(metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, obs.DefaultImageHold.Message)
+		return progressing(metav1.ConditionFalse, v1beta1.ReasonKeepingImage, obs.DefaultImageHold.Message)
 	default:
-		return progressing(metav1.ConditionFalse, v1alpha1.ReasonUpToDate, "all shards are up to date")
+		return progressing(metav1.ConditionFalse, v1beta1.ReasonUpToDate, "all shards are up to date")
 	}
 }
 
 // readyCondition returns Ready, with the reason and message of the condition that decides it.
 // A Memcached of size 0 is ready when its shards are deleted. While an update waits at a gate, or
 // a Memcached is paused before it is filled, Progressing is False and the Memcached isn't ready either.
-func readyCondition(available, progressing, degraded metav1.Condition, s v1alpha1.MemcachedStatus) metav1.Condition {
+func readyCondition(available, progressing, degraded metav1.Condition, s v1beta1.MemcachedStatus) metav1.Condition {
 	decides, status := available, available.Status
 	switch {
 	case degraded.Status == metav1.ConditionTrue:
 		decides, status = degraded, metav1.ConditionFalse
 	case s.Bootstrap.IsRunning():
-		decides, status = metav1.Condition{Reason: v1alpha1.ReasonBootstrapping, Message: s.Bootstrap.Message}, metav1.ConditionFalse
+		decides, status = metav1.Condition{Reason: v1beta1.ReasonBootstrapping, Message: s.Bootstrap.Message}, metav1.ConditionFalse
 	case progressing.Status == metav1.ConditionTrue || s.Update != nil:
 		decides, status = progressing, metav1.ConditionFalse
-	case available.Reason == v1alpha1.ReasonNoShards:
+	case available.Reason == v1beta1.ReasonNoShards:
 		status = metav1.ConditionTrue
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: decides.Reason, Message: decides.Message}
+	return metav1.Condition{Type: v1beta1.ConditionReady, Status: status, Reason: decides.Reason, Message: decides.Message}
 }
 
 // phase summarizes the conditions in one word.
-func phase(m *v1alpha1.Memcached, available, progressing, degraded metav1.Condition) v1alpha1.Phase {
+func phase(m *v1beta1.Memcached, available, progressing, degraded metav1.Condition) v1beta1.Phase {
 	switch {
 	case m.DeletionTimestamp != nil:
-		return v1alpha1.PhaseDeleting
+		return v1beta1.PhaseDeleting
 	case degraded.Status == metav1.ConditionTrue && available.Status == metav1.ConditionTrue:
-		return v1alpha1.PhaseBlocked
+		return v1beta1.PhaseBlocked
 	case degraded.Status == metav1.ConditionTrue:
-		return v1alpha1.PhaseDegraded
+		return v1beta1.PhaseDegraded
 	case m.Spec.Paused:
-		return v1alpha1.PhasePaused
+		return v1beta1.PhasePaused
 	case progressing.Status == metav1.ConditionTrue:
-		return v1alpha1.PhaseProgressing
+		return v1beta1.PhaseProgressing
 	default:
-		return v1alpha1.PhaseRunning
+		return v1beta1.PhaseRunning
 	}
 }
 
 // unreadyShards returns the names of the desired shards that aren't ready.
-func unreadyShards(s v1alpha1.MemcachedStatus, size int) []string {
+func unreadyShards(s v1beta1.MemcachedStatus, size int) []string {
 	var names []string
 	for _, status := range s.Shards[:min(size, len(s.Shards))] {
 		if !status.Ready {
@@ -133,7 +133,7 @@ func unreadyShards(s v1alpha1.MemcachedStatus, size int) []string {
 
 // progressReason returns the reason of Progressing during an update.
 func progressReason(d rollout.Decision) string {
-	return cmp.Or(string(d.Gate), v1alpha1.ReasonUpdatingShard)
+	return cmp.Or(string(d.Gate), v1beta1.ReasonUpdatingShard)
 }
 
 // isWaiting reports whether an update doesn't continue soon, or not without manual

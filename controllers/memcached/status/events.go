@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -19,25 +19,25 @@ import (
 )
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
-func Events(was, next v1alpha1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
+func Events(was, next v1beta1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
 	return slices.Concat(memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
 }
 
 // memcachedEvents returns those of the Memcached.
-func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event.Event {
+func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.Event {
 	var events []event.Event
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
 		hazard := ""
 		if 0 < next.Size && next.Size < was.Size {
 			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
 		}
-		events = append(events, event.Normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
+		events = append(events, event.Normal(v1beta1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next, handsOver)...)
 	events = append(events, costEvents(was.LastUpdate, next.LastUpdate)...)
-	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
-	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
+	before := meta.FindStatusCondition(was.Conditions, v1beta1.ConditionDegraded)
+	after := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionDegraded)
 	switch {
 	case after.Status == metav1.ConditionTrue && (before == nil || before.Status != after.Status || before.Reason != after.Reason):
 		events = append(events, event.Warning(after.Reason, "%s", after.Message))
@@ -49,7 +49,7 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event
 
 // shardEvents returns those of the shards. agents are the answers by pod name. The end of a restart says that the shard is ready,
 // and an update says by its own events which shard is not ready for a moment.
-func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []event.Event {
+func shardEvents(was, next v1beta1.MemcachedStatus, agents map[string]agentwire.Status) []event.Event {
 	var events []event.Event
 	for _, s := range next.Shards {
 		last, known := shard.StatusOf(&was, s.Name)
@@ -61,22 +61,22 @@ func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire
 		updates := next.Update != nil && next.Update.Shard == s.Name && next.Update.Gate == ""
 		switch {
 		case s.Ready && !last.Ready && !restarted:
-			add(event.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
+			add(event.Normal(v1beta1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
 		case !s.Ready && last.Ready && !updates:
-			add(event.Warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
+			add(event.Warning(v1beta1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
 		}
 		switch {
-		case restarted && s.Start == v1alpha1.StartCold:
+		case restarted && s.Start == v1beta1.StartCold:
 			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)
 			if reason := agents[s.PodName].Start.Reason; reason != "" {
 				message += ": " + reason
 			}
-			add(event.Warning(v1alpha1.EventShardStartedEmpty, "%s", message))
-		case restarted && s.Start == v1alpha1.StartHandedOver:
-			add(event.Normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
+			add(event.Warning(v1beta1.EventShardStartedEmpty, "%s", message))
+		case restarted && s.Start == v1beta1.StartHandedOver:
+			add(event.Normal(v1beta1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
 				s.Name, s.PodName, s.Items, s.ItemsBefore, handoverEffect(s.GapMilliseconds, agents[s.PodName].Start)))
-		case restarted && s.Start == v1alpha1.StartWarm:
-			add(event.Normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
+		case restarted && s.Start == v1beta1.StartWarm:
+			add(event.Normal(v1beta1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
 	}
 	return events
@@ -96,11 +96,11 @@ func handoverEffect(gapMilliseconds int64, start agentwire.Start) string {
 }
 
 // updateEvents returns those of an update. handsOver is whether a replacement receives the items.
-func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, handsOver bool) []event.Event {
+func updateEvents(was *v1beta1.UpdateStatus, next v1beta1.MemcachedStatus, handsOver bool) []event.Event {
 	var events []event.Event
 	now := next.Update
 	if now == nil {
-		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1alpha1.ShardStatus) bool { return !s.Current }) {
+		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1beta1.ShardStatus) bool { return !s.Current }) {
 			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
 			if was.ItemsBefore > 0 {
 				message += "; " + keptItems(was)
@@ -108,33 +108,33 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, han
 			if cost := next.LastUpdate; cost != nil && cost.Revision == was.Revision {
 				message += "; " + costMessage(cost)
 			}
-			events = append(events, event.Normal(v1alpha1.EventUpdateFinished, "%s", message))
+			events = append(events, event.Normal(v1beta1.EventUpdateFinished, "%s", message))
 		}
 		return events
 	}
 	if was == nil || was.Revision != now.Revision {
-		events = append(events, event.Normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
+		events = append(events, event.Normal(v1beta1.EventUpdateStarted, "%s", now.Message))
 	}
 	isFirst := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
-	if now.Method == v1alpha1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
-		events = append(events, event.Warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
+	if now.Method == v1beta1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
+		events = append(events, event.Warning(v1beta1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
 	}
 	if now.IsRolledBack() && (isFirst || !was.IsRolledBack()) {
-		events = append(events, event.Warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
+		events = append(events, event.Warning(v1beta1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
 	}
 	return events
 }
 
-func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event.Event {
-	const running = v1alpha1.TransferRunning
+func bootstrapEvents(was, now *v1beta1.BootstrapStatus) []event.Event {
+	const running = v1beta1.TransferRunning
 	if was == nil || was.Phase != running || now == nil || now.Phase == running {
 		return nil
 	}
 	kind := corev1.EventTypeNormal
-	if now.Phase == v1alpha1.TransferFailed {
+	if now.Phase == v1beta1.TransferFailed {
 		kind = corev1.EventTypeWarning
 	}
-	return []event.Event{{Type: kind, Reason: v1alpha1.EventBootstrapFinished, Message: cmp.Or(now.Message, string(now.Phase))}}
+	return []event.Event{{Type: kind, Reason: v1beta1.EventBootstrapFinished, Message: cmp.Or(now.Message, string(now.Phase))}}
 }
 
 // refillEvents returns the events of the shards that were lost.

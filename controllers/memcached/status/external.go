@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -19,11 +19,11 @@ import (
 
 // externalStatus returns where clients outside the cluster connect; nil if they don't. A client may choose the shard of a key by
 // its place in the list, so the list stops before the first shard without an address.
-func externalStatus(obs *observation.Observation) *v1alpha1.ExternalStatus {
+func externalStatus(obs *observation.Observation) *v1beta1.ExternalStatus {
 	if !resources.IsExternal(obs.Memcached) {
 		return nil
 	}
-	s := &v1alpha1.ExternalStatus{}
+	s := &v1beta1.ExternalStatus{}
 	var missing []string
 	for _, name := range obs.Names {
 		address := externalAddress(obs, name)
@@ -61,7 +61,7 @@ func externalAddress(obs *observation.Observation, shard string) string {
 }
 
 // admitsAddresses reports whether a network policy can admit clients outside the cluster.
-func admitsAddresses(p v1alpha1.NetworkPolicy) bool {
-	return p.Mode == v1alpha1.NetworkPolicyOpen || p.Mode == v1alpha1.NetworkPolicyDisabled ||
+func admitsAddresses(p v1beta1.NetworkPolicy) bool {
+	return p.Mode == v1beta1.NetworkPolicyOpen || p.Mode == v1beta1.NetworkPolicyDisabled ||
 		slices.ContainsFunc(p.AllowedClients, func(peer networkingv1.NetworkPolicyPeer) bool { return peer.IPBlock != nil })
 }

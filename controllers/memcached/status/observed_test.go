@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -29,7 +29,7 @@ import (
 )
 
 // describe returns the conditions of a status: those that are as in the steady state are omitted.
-func describe(s v1alpha1.MemcachedStatus) (lines []string) {
+func describe(s v1beta1.MemcachedStatus) (lines []string) {
 	steady := []string{"Ready True AllShardsReady", "Available True AllShardsReady", "Progressing False UpToDate", "Degraded False AsExpected"}
 	for _, c := range s.Conditions {
 		if line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason); !slices.Contains(steady, line) {
@@ -67,94 +67,94 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		change  change
 		outcome outcome
 		want    []string
-		phase   v1alpha1.Phase
+		phase   v1beta1.Phase
 	}{
-		"steady state": {nothing, asPlanned, nil, v1alpha1.PhaseRunning},
+		"steady state": {nothing, asPlanned, nil, v1beta1.PhaseRunning},
 		"one shard too few": {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, asPlanned, []string{
 			"Ready False ShardsStarting: waiting for cache-1", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"two shards too few": {func(obs *observation.Observation) {
 			shardtest.Starting(obs.Pods["cache-0"][0])
 			delete(obs.Pods, "cache-2")
 		}, asPlanned, []string{
 			"Ready False ShardsStarting: waiting for cache-0, cache-2", "Available False ShardsNotReady: 1 of 3 shards are ready; not ready: cache-0, cache-2", "Progressing True ShardsStarting: waiting for cache-0, cache-2",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"no Service leads to a shard": {serviceOf("cache-1", "terminating"), asPlanned, []string{
 			"Ready False WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
 			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
 			"Progressing True WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"another owner has a Service": {serviceOf("cache-1", "foreign"), asPlanned, []string{
 			"Ready False NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
 			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1",
 			"Degraded True NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
-		}, v1alpha1.PhaseDegraded},
+		}, v1beta1.PhaseDegraded},
 		"it scales out": {sized(5), asPlanned, []string{
 			"Ready False ScalingOut: from 3 to 5 shards", "Available False ShardsNotReady: 3 of 5 shards are ready", "Progressing True ScalingOut: from 3 to 5 shards",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"it scales in": {sized(2), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards", "Progressing True ScalingIn: from 3 to 2 shards",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"it scales in when clients know": {func(obs *observation.Observation) { sized(2)(obs); obs.Memcached.Spec.Discovery.Enabled = true }, asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
 			"Progressing True ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
-		}, v1alpha1.PhaseProgressing},
+		}, v1beta1.PhaseProgressing},
 		"it scales in to 0": {sized(0), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 0 shards", "Available False NoShards: spec.size is 0", "Progressing True ScalingIn: from 3 to 0 shards",
-		}, v1alpha1.PhaseProgressing},
-		"a second pod waits for the items": {func(obs *observation.Observation) { receiving(agentwire.Status{})(obs, nil) }, asPlanned, nil, v1alpha1.PhaseRunning},
+		}, v1beta1.PhaseProgressing},
+		"a second pod waits for the items": {func(obs *observation.Observation) { receiving(agentwire.Status{})(obs, nil) }, asPlanned, nil, v1beta1.PhaseRunning},
 		"both pods of a shard serve": {func(obs *observation.Observation) {
 			receiving(agentwire.Status{Phase: agentwire.PhaseFollowing})(obs, nil)
 			obs.Pods["cache-0"][1].Status.Conditions = obs.Pods["cache-0"][0].Status.Conditions
-		}, asPlanned, nil, v1alpha1.PhaseRunning},
-		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1alpha1.PhasePaused},
-		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
+		}, asPlanned, nil, v1beta1.PhaseRunning},
+		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1beta1.PhasePaused},
+		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1beta1.PhaseDeleting},
 		"it is being deleted while paused": {func(obs *observation.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
-			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
+			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1beta1.PhaseDeleting},
 		"it is being deleted after a backup": {deleted, func(p *plan.Plan, _ *plan.Result) { p.FinalBackup.Message = "copying" }, []string{
-			"Ready False BackingUp: copying", "Progressing True BackingUp: copying"}, v1alpha1.PhaseDeleting},
+			"Ready False BackingUp: copying", "Progressing True BackingUp: copying"}, v1beta1.PhaseDeleting},
 		"it is being filled": {nothing, func(p *plan.Plan, _ *plan.Result) {
-			p.Bootstrap.Status = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, Message: "restoring"}
+			p.Bootstrap.Status = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, Message: "restoring"}
 		}, []string{
-			"Ready False Bootstrapping: restoring", "Progressing True Bootstrapping: restoring"}, v1alpha1.PhaseProgressing},
+			"Ready False Bootstrapping: restoring", "Progressing True Bootstrapping: restoring"}, v1beta1.PhaseProgressing},
 		"a write failed": {nothing, func(_ *plan.Plan, res *plan.Result) {
 			res.Failures = []error{errors.New("timeout"), errors.New("another")}
 		}, []string{
-			"Ready False Retrying: timeout; retrying", "Progressing True Retrying: timeout; retrying"}, v1alpha1.PhaseProgressing},
+			"Ready False Retrying: timeout; retrying", "Progressing True Retrying: timeout; retrying"}, v1beta1.PhaseProgressing},
 		"a write was rejected": {nothing, func(_ *plan.Plan, res *plan.Result) { res.Rejections = []error{errors.New("Service cache: denied")} }, []string{
-			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1alpha1.PhaseBlocked},
-		"it keeps its image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1alpha1.PhaseRunning},
+			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1beta1.PhaseBlocked},
+		"it keeps its image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1beta1.PhaseRunning},
 		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "threads 4 → 2"}}), []string{
-			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1alpha1.PhaseProgressing},
+			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1beta1.PhaseProgressing},
 		"the update waits for another shard": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Gate: rollout.GateShardInTransition, Message: "waiting for cache-0"}), []string{
-			"Ready False ShardInTransition: shard 2 of 3; waiting for cache-0", "Progressing True ShardInTransition: shard 2 of 3; waiting for cache-0"}, v1alpha1.PhaseProgressing},
+			"Ready False ShardInTransition: shard 2 of 3; waiting for cache-0", "Progressing True ShardInTransition: shard 2 of 3; waiting for cache-0"}, v1beta1.PhaseProgressing},
 		"the update waits for its window": {nothing, withDecision(rollout.Decision{Shard: "cache-0", Gate: rollout.GateOutsideMaintenanceWindow, Message: "waiting", RequeueAfter: time.Hour}), []string{
 			"Ready False OutsideMaintenanceWindow: shard 1 of 3; waiting, which opens at 13:00 UTC on Wednesday, 18 November",
-			"Progressing False OutsideMaintenanceWindow: shard 1 of 3; waiting, which opens at 13:00 UTC on Wednesday, 18 November"}, v1alpha1.PhaseRunning},
+			"Progressing False OutsideMaintenanceWindow: shard 1 of 3; waiting, which opens at 13:00 UTC on Wednesday, 18 November"}, v1beta1.PhaseRunning},
 		"the update requires intervention": {nothing, withDecision(rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdatePathNotAllowed, Message: "not allowed", NeedsIntervention: true}), []string{
-			"Ready False UpdatePathNotAllowed: not allowed", "Progressing False UpdatePathNotAllowed: shard 1 of 3; not allowed", "Degraded True UpdatePathNotAllowed: not allowed"}, v1alpha1.PhaseBlocked},
+			"Ready False UpdatePathNotAllowed: not allowed", "Progressing False UpdatePathNotAllowed: shard 1 of 3; not allowed", "Degraded True UpdatePathNotAllowed: not allowed"}, v1beta1.PhaseBlocked},
 		"the update strategy is invalid": {nothing, func(p *plan.Plan, _ *plan.Result) {
 			p.Invalid = &shard.Problem{Reason: "UpdateStrategyInvalid", Message: "no such zone"}
 		}, []string{
-			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1alpha1.PhaseBlocked},
+			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1beta1.PhaseBlocked},
 		"the spec is rejected while it scales": {sized(5), func(p *plan.Plan, _ *plan.Result) { p.Rejected = &shard.Problem{Reason: "NotAllowed", Message: "no"} }, []string{
-			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1alpha1.PhaseDegraded},
+			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1beta1.PhaseDegraded},
 		"a pod crashes": {func(obs *observation.Observation) {
 			pod := obs.Pods["cache-1"][0]
 			pod.Status.ContainerStatuses[0].Image = "i:1"
 			shardtest.Crashing(pod)
 		}, asPlanned, []string{
 			"Ready False ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
-			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off"}, v1alpha1.PhaseDegraded},
+			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off"}, v1beta1.PhaseDegraded},
 		"an agent hasn't answered for minutes": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
 			obs.Memcached.Status.Shards[1].AgentUnreachableSince = &metav1.Time{Time: obs.Now.Add(-5 * time.Minute)}
 		}, asPlanned, []string{
 			"Ready False AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh",
-			"Degraded True AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh"}, v1alpha1.PhaseBlocked},
+			"Degraded True AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh"}, v1beta1.PhaseBlocked},
 		"an image has another version than its tag": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].Version = "1.6.40" }, asPlanned, []string{
 			"Ready False VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version",
-			"Degraded True VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version"}, v1alpha1.PhaseBlocked},
+			"Degraded True VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version"}, v1beta1.PhaseBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 3)
@@ -179,18 +179,18 @@ func TestSecretThatCannotBeUsedIsReported(t *testing.T) {
 		words  string
 	}{
 		"it can be used": {agentwire.Secrets{}, "", ""},
-		"no certificate": {agentwire.Secrets{Certificate: agentwire.Certificate{Error: "tls.crt is missing"}}, v1alpha1.ReasonSecretInvalid, "shard cache-0: tls.crt is missing; correct Secret cache-tls"},
-		"an expired one": {agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "a", NotAfter: plantest.Now}}, v1alpha1.ReasonCertificateExpiring, "shard cache-0: the certificate expired at 2026-11-18T12:00:00Z"},
-		"no users":       {agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}}, v1alpha1.ReasonSecretInvalid, "shard cache-0: there are no users; correct Secret cache-auth"},
+		"no certificate": {agentwire.Secrets{Certificate: agentwire.Certificate{Error: "tls.crt is missing"}}, v1beta1.ReasonSecretInvalid, "shard cache-0: tls.crt is missing; correct Secret cache-tls"},
+		"an expired one": {agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "a", NotAfter: plantest.Now}}, v1beta1.ReasonCertificateExpiring, "shard cache-0: the certificate expired at 2026-11-18T12:00:00Z"},
+		"no users":       {agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}}, v1beta1.ReasonSecretInvalid, "shard cache-0: there are no users; correct Secret cache-auth"},
 	} {
-		obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) { s.TLS, s.Auth = &v1alpha1.TLS{}, &v1alpha1.Auth{} })
+		obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) { s.TLS, s.Auth = &v1beta1.TLS{}, &v1beta1.Auth{} })
 		pod := obs.Pods["cache-0"][0]
 		shardtest.MountTLS(pod, "cache-tls")
 		users := *pod.Spec.Volumes[0].DeepCopy()
 		users.Name, users.Projected.Sources[0].Secret.Name = "users", "cache-auth"
 		pod.Spec.Volumes = append(pod.Spec.Volumes, users)
 		obs.Secrets[pod.UID] = c.report
-		degraded := meta.FindStatusCondition(Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Conditions, v1alpha1.ConditionDegraded)
+		degraded := meta.FindStatusCondition(Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Conditions, v1beta1.ConditionDegraded)
 		if (degraded.Status == metav1.ConditionTrue) != (c.reason != "") || c.reason != "" && degraded.Reason != c.reason || !strings.Contains(degraded.Message, c.words) {
 			t.Errorf("%s: %+v", name, degraded)
 		}
@@ -269,7 +269,7 @@ func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
 	obs := plantest.Running(t, 1)
 	plantest.Answer(obs, "cache-0", agentwire.StartCold)
 	p := plantest.Plan(obs)
-	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: event.Normal(v1alpha1.EventRefillStarted, "refilling")}}
+	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: event.Normal(v1beta1.EventRefillStarted, "refilling")}}
 	for failed, want := range map[bool]string{true: shardtest.RunningContainer, false: "another"} {
 		res := plan.Result{FailedCreates: map[string]bool{"refill": failed}}
 		s := Make(obs, p, res, obs.Now)
@@ -277,7 +277,7 @@ func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
 			t.Errorf("the restore could not be created: %t: the status describes the start of container %q", failed, got)
 		}
 		reasons := reasonsOf(Events(obs.Memcached.Status, s, obs, p, res))
-		if slices.Contains(reasons, v1alpha1.EventRefillStarted) == failed {
+		if slices.Contains(reasons, v1beta1.EventRefillStarted) == failed {
 			t.Errorf("the restore could not be created: %t: events %q", failed, reasons)
 		}
 	}
@@ -291,7 +291,7 @@ func reasonsOf(events []event.Event) (reasons []string) {
 }
 
 func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
-	obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true })
+	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true })
 	p := plantest.Plan(obs)
 	if got := Make(obs, p, plan.Result{}, obs.Now).Binding; got == nil || got.Name != "" {
 		t.Errorf("before: %+v", got)
@@ -300,7 +300,7 @@ func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
 	if got := Make(obs, p, written, obs.Now).Binding; got == nil || got.Name != p.Actions.Binding.Name || got.Size != 2 {
 		t.Errorf("after: %+v", got)
 	}
-	obs.Memcached.Spec.Paused, obs.Memcached.Status.Binding = true, &v1alpha1.BindingStatus{Name: "kept"}
+	obs.Memcached.Spec.Paused, obs.Memcached.Status.Binding = true, &v1beta1.BindingStatus{Name: "kept"}
 	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got == nil || got.Name != "kept" {
 		t.Errorf("while paused: %+v", got)
 	}
@@ -313,18 +313,18 @@ func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
 func TestClientsOutsideTheClusterFindTheFirstShards(t *testing.T) {
 	for name, c := range map[string]struct {
 		addresses []string
-		policy    v1alpha1.NetworkPolicy
+		policy    v1beta1.NetworkPolicy
 		servers   []string
 		message   string
 	}{
-		"all have an address":             {[]string{"192.0.2.1", "lb.example.com"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
-		"the first one has none":          {[]string{"", "192.0.2.2"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
-		"an IPv6 address":                 {[]string{"fd00::1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
-		"the namespace alone is admitted": {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
-		"no client is admitted":           {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+		"all have an address":             {[]string{"192.0.2.1", "lb.example.com"}, v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
+		"the first one has none":          {[]string{"", "192.0.2.2"}, v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
+		"an IPv6 address":                 {[]string{"fd00::1"}, v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
+		"the namespace alone is admitted": {[]string{"192.0.2.1"}, v1beta1.NetworkPolicy{}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+		"no client is admitted":           {[]string{"192.0.2.1"}, v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
 	} {
-		obs := plantest.Running(t, int32(len(c.addresses)), func(s *v1alpha1.MemcachedSpec) {
-			s.Service.Type, s.NetworkPolicy = v1alpha1.ServiceLoadBalancer, c.policy
+		obs := plantest.Running(t, int32(len(c.addresses)), func(s *v1beta1.MemcachedSpec) {
+			s.Service.Type, s.NetworkPolicy = v1beta1.ServiceLoadBalancer, c.policy
 		}) //nolint:gosec // two
 		for i, address := range c.addresses {
 			ingress := corev1.LoadBalancerIngress{IP: address}
@@ -343,9 +343,9 @@ func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
 	at := func(hours int) time.Time { return plantest.Now.Add(time.Duration(hours) * time.Hour) }
 	early, late := agentwire.Certificate{SHA256: "b", NotAfter: at(1), PlainConnections: 3}, agentwire.Certificate{SHA256: "a", NotAfter: at(2), PlainConnections: 4}
 	same := agentwire.Certificate{SHA256: "a", NotAfter: at(1)}
-	was := &v1alpha1.TLSStatus{Fingerprint: "was", NotAfter: ptr.To(v1alpha1.Time(at(9))), PlainConnections: ptr.To[int64](7)}
+	was := &v1beta1.TLSStatus{Fingerprint: "was", NotAfter: ptr.To(v1beta1.Time(at(9))), PlainConnections: ptr.To[int64](7)}
 	for name, c := range map[string]struct {
-		mode        v1alpha1.TLSMode
+		mode        v1beta1.TLSMode
 		reports     []*agentwire.Certificate // by shard; nil is unknown
 		fingerprint string
 		plain       *int64
@@ -355,10 +355,10 @@ func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
 		"of two that expire together, the lower one": {"", []*agentwire.Certificate{&early, &same}, "a", nil},
 		"of one shard":                               {"", []*agentwire.Certificate{nil, &late}, "a", nil},
 		"of none yet":                                {"", []*agentwire.Certificate{nil, nil}, "was", nil},
-		"all count plain connections":                {v1alpha1.TLSPermissive, []*agentwire.Certificate{&early, &late}, "b", ptr.To[int64](7)},
-		"not all count plain connections":            {v1alpha1.TLSPermissive, []*agentwire.Certificate{&early, nil}, "b", was.PlainConnections},
+		"all count plain connections":                {v1beta1.TLSPermissive, []*agentwire.Certificate{&early, &late}, "b", ptr.To[int64](7)},
+		"not all count plain connections":            {v1beta1.TLSPermissive, []*agentwire.Certificate{&early, nil}, "b", was.PlainConnections},
 	} {
-		obs := plantest.Running(t, 3, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{Mode: c.mode} })
+		obs := plantest.Running(t, 3, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{Mode: c.mode} })
 		delete(obs.Pods, "cache-2")
 		plantest.Read(obs)
 		obs.Memcached.Status.TLS = was
@@ -375,20 +375,20 @@ func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
 }
 
 func TestEventsReportWhatHasChanged(t *testing.T) {
-	type statuses = func(was, next *v1alpha1.MemcachedStatus)
-	shard1 := func(change func(was, next *v1alpha1.ShardStatus)) statuses {
-		return func(was, next *v1alpha1.MemcachedStatus) { change(&was.Shards[1], &next.Shards[1]) }
+	type statuses = func(was, next *v1beta1.MemcachedStatus)
+	shard1 := func(change func(was, next *v1beta1.ShardStatus)) statuses {
+		return func(was, next *v1beta1.MemcachedStatus) { change(&was.Shards[1], &next.Shards[1]) }
 	}
-	restarted := func(result v1alpha1.StartResult) statuses {
-		return shard1(func(_, next *v1alpha1.ShardStatus) {
+	restarted := func(result v1beta1.StartResult) statuses {
+		return shard1(func(_, next *v1beta1.ShardStatus) {
 			next.ContainerID, next.Start, next.Items, next.ItemsBefore, next.GapMilliseconds = "another", result, 90, 100, 250
 		})
 	}
-	degraded := func(s *v1alpha1.MemcachedStatus, reason string) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: "message"})
+	degraded := func(s *v1beta1.MemcachedStatus, reason string) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: "message"})
 	}
-	cost := func(s *v1alpha1.MemcachedStatus, misses *int64, recovered *metav1.Time) {
-		s.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", StartedAt: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveredAt: recovered}
+	cost := func(s *v1beta1.MemcachedStatus, misses *int64, recovered *metav1.Time) {
+		s.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartedAt: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveredAt: recovered}
 	}
 	later := metav1.NewTime(plantest.Now.Add(90 * time.Second))
 	for name, c := range map[string]struct {
@@ -396,66 +396,66 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		agent  agentwire.Start
 		want   []string
 	}{
-		"nothing":                        {func(*v1alpha1.MemcachedStatus, *v1alpha1.MemcachedStatus) {}, agentwire.Start{}, nil},
-		"it was scaled out":              {func(was, _ *v1alpha1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
-		"it was scaled in":               {func(was, _ *v1alpha1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
-		"it was scaled to 0":             {func(was, next *v1alpha1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
-		"it is new":                      {func(was, _ *v1alpha1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, 0 }, agentwire.Start{}, nil},
-		"a shard is ready":               {shard1(func(was, _ *v1alpha1.ShardStatus) { was.Ready = false }), agentwire.Start{}, []string{"Normal ShardReady cache-1-x: shard cache-1 is ready in pod cache-1-x"}},
-		"a shard is not ready":           {shard1(func(_, next *v1alpha1.ShardStatus) { next.Ready = false }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
-		"a shard has no pod":             {shard1(func(_, next *v1alpha1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},
-		"a shard started empty":          {restarted(v1alpha1.StartCold), agentwire.Start{}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x"}},
-		"a shard started empty, and why": {restarted(v1alpha1.StartCold), agentwire.Start{Reason: "no file"}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: no file"}},
-		"an update restarts a shard": {func(_, next *v1alpha1.MemcachedStatus) {
-			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-1"}, false
+		"nothing":                        {func(*v1beta1.MemcachedStatus, *v1beta1.MemcachedStatus) {}, agentwire.Start{}, nil},
+		"it was scaled out":              {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
+		"it was scaled in":               {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
+		"it was scaled to 0":             {func(was, next *v1beta1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
+		"it is new":                      {func(was, _ *v1beta1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, 0 }, agentwire.Start{}, nil},
+		"a shard is ready":               {shard1(func(was, _ *v1beta1.ShardStatus) { was.Ready = false }), agentwire.Start{}, []string{"Normal ShardReady cache-1-x: shard cache-1 is ready in pod cache-1-x"}},
+		"a shard is not ready":           {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready = false }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
+		"a shard has no pod":             {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},
+		"a shard started empty":          {restarted(v1beta1.StartCold), agentwire.Start{}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x"}},
+		"a shard started empty, and why": {restarted(v1beta1.StartCold), agentwire.Start{Reason: "no file"}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: no file"}},
+		"an update restarts a shard": {func(_, next *v1beta1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1beta1.UpdateStatus{Revision: "r", Shard: "cache-1"}, false
 		}, agentwire.Start{}, []string{"Normal UpdateStarted: "}},
-		"a shard is not ready while an update restarts another one": {func(_, next *v1alpha1.MemcachedStatus) {
-			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-0"}, false
+		"a shard is not ready while an update restarts another one": {func(_, next *v1beta1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1beta1.UpdateStatus{Revision: "r", Shard: "cache-0"}, false
 		}, agentwire.Start{}, []string{"Normal UpdateStarted: ", "Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
-		"a shard is not ready while its update waits": {func(_, next *v1alpha1.MemcachedStatus) {
-			next.Update, next.Shards[1].Ready = &v1alpha1.UpdateStatus{Revision: "r", Shard: "cache-1", Gate: v1alpha1.GatePaused}, false
+		"a shard is not ready while its update waits": {func(_, next *v1beta1.MemcachedStatus) {
+			next.Update, next.Shards[1].Ready = &v1beta1.UpdateStatus{Revision: "r", Shard: "cache-1", Gate: v1beta1.GatePaused}, false
 		}, agentwire.Start{}, []string{"Normal UpdateStarted: ", "Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
-		"a shard that restarted is ready": {func(was, next *v1alpha1.MemcachedStatus) {
-			restarted(v1alpha1.StartWarm)(was, next)
+		"a shard that restarted is ready": {func(was, next *v1beta1.MemcachedStatus) {
+			restarted(v1beta1.StartWarm)(was, next)
 			was.Shards[1].Ready = false
 		}, agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
-		"a shard kept its items": {restarted(v1alpha1.StartWarm), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
-		"a shard moved":          {restarted(v1alpha1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
-		"a shard moved while both served": {restarted(v1alpha1.StartHandedOver), agentwire.Start{Mode: agentwire.ModeAvailable, StaleSeconds: 1.5, Reason: "full"}, []string{
+		"a shard kept its items": {restarted(v1beta1.StartWarm), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
+		"a shard moved":          {restarted(v1beta1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
+		"a shard moved while both served": {restarted(v1beta1.StartHandedOver), agentwire.Start{Mode: agentwire.ModeAvailable, StaleSeconds: 1.5, Reason: "full"}, []string{
 			"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms, and clients could read values that were up to 1.5s old (mode Available); full"}},
-		"a user restarted a shard":   {shard1(func(_, next *v1alpha1.ShardStatus) { next.Restart, next.Start = "now", v1alpha1.StartWarm }), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
-		"the first start of a shard": {shard1(func(was, next *v1alpha1.ShardStatus) { was.Start, next.ContainerID = "", "another" }), agentwire.Start{}, nil},
-		"it is Degraded":             {func(_, next *v1alpha1.MemcachedStatus) { degraded(next, "NameConflict") }, agentwire.Start{}, []string{"Warning NameConflict: message"}},
-		"it is Degraded for another reason": {func(was, next *v1alpha1.MemcachedStatus) {
+		"a user restarted a shard":   {shard1(func(_, next *v1beta1.ShardStatus) { next.Restart, next.Start = "now", v1beta1.StartWarm }), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
+		"the first start of a shard": {shard1(func(was, next *v1beta1.ShardStatus) { was.Start, next.ContainerID = "", "another" }), agentwire.Start{}, nil},
+		"it is Degraded":             {func(_, next *v1beta1.MemcachedStatus) { degraded(next, "NameConflict") }, agentwire.Start{}, []string{"Warning NameConflict: message"}},
+		"it is Degraded for another reason": {func(was, next *v1beta1.MemcachedStatus) {
 			degraded(was, "UpdateFailed")
 			degraded(next, "NameConflict")
 		}, agentwire.Start{}, []string{"Warning NameConflict: message"}},
-		"it remains Degraded": {func(was, next *v1alpha1.MemcachedStatus) {
+		"it remains Degraded": {func(was, next *v1beta1.MemcachedStatus) {
 			degraded(was, "NameConflict")
 			degraded(next, "NameConflict")
 		}, agentwire.Start{}, nil},
-		"it is not Degraded any more": {func(was, _ *v1alpha1.MemcachedStatus) { degraded(was, "NameConflict") }, agentwire.Start{}, []string{"Normal AsExpected: no problems detected"}},
-		"it was filled": {func(was, next *v1alpha1.MemcachedStatus) {
-			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete, Message: "filled"}
+		"it is not Degraded any more": {func(was, _ *v1beta1.MemcachedStatus) { degraded(was, "NameConflict") }, agentwire.Start{}, []string{"Normal AsExpected: no problems detected"}},
+		"it was filled": {func(was, next *v1beta1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}, &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete, Message: "filled"}
 		}, agentwire.Start{}, []string{"Normal BootstrapFinished: filled"}},
-		"it could not be filled": {func(was, next *v1alpha1.MemcachedStatus) {
-			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferFailed}
+		"it could not be filled": {func(was, next *v1beta1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}, &v1beta1.BootstrapStatus{Phase: v1beta1.TransferFailed}
 		}, agentwire.Start{}, []string{"Warning BootstrapFinished: Failed"}},
-		"it was filled before": {func(was, next *v1alpha1.MemcachedStatus) {
-			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
+		"it was filled before": {func(was, next *v1beta1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}, &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}
 		}, agentwire.Start{}, nil},
-		"an update is finished": {func(was, next *v1alpha1.MemcachedStatus) {
-			was.Update = &v1alpha1.UpdateStatus{Revision: "r", Items: 900, ItemsBefore: 1000}
-			next.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", UnavailableMilliseconds: 1500, MaxUnavailableMilliseconds: 1000}
+		"an update is finished": {func(was, next *v1beta1.MemcachedStatus) {
+			was.Update = &v1beta1.UpdateStatus{Revision: "r", Items: 900, ItemsBefore: 1000}
+			next.LastUpdate = &v1beta1.UpdateCost{Revision: "r", UnavailableMilliseconds: 1500, MaxUnavailableMilliseconds: 1000}
 		}, agentwire.Start{}, []string{"Normal UpdateFinished: updated 3 shards to image docker.io/library/memcached:1.6.45; kept 90.0% of 1,000 items; unavailable for 1.5s in total, for 1s at most"}},
-		"the misses of an update are measured": {func(was, next *v1alpha1.MemcachedStatus) {
+		"the misses of an update are measured": {func(was, next *v1beta1.MemcachedStatus) {
 			cost(was, nil, nil)
 			cost(next, ptr.To[int64](1234), &later)
 		}, agentwire.Start{}, []string{
 			"Normal HitRatioMeasured: the update caused 1,234 additional misses; the hit ratio recovered 1m30s after the update started"}},
-		"the hit ratio has not recovered": {func(was, next *v1alpha1.MemcachedStatus) { cost(was, nil, nil); cost(next, ptr.To[int64](1234), nil) }, agentwire.Start{}, []string{
+		"the hit ratio has not recovered": {func(was, next *v1beta1.MemcachedStatus) { cost(was, nil, nil); cost(next, ptr.To[int64](1234), nil) }, agentwire.Start{}, []string{
 			"Normal HitRatioMeasured: the update caused 1,234 additional misses; the hit ratio had not recovered 30m after the update"}},
-		"the misses were measured before": {func(was, next *v1alpha1.MemcachedStatus) {
+		"the misses were measured before": {func(was, next *v1beta1.MemcachedStatus) {
 			cost(was, ptr.To[int64](1), nil)
 			cost(next, ptr.To[int64](1), nil)
 		}, agentwire.Start{}, nil},
@@ -498,7 +498,7 @@ func updated(t *testing.T) *observation.Observation {
 
 func TestStatusHasTheCostOfAnUpdate(t *testing.T) {
 	obs := updated(t)
-	next := func() *v1alpha1.UpdateCost {
+	next := func() *v1beta1.UpdateCost {
 		obs.Memcached.Status = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
 		return obs.Memcached.Status.LastUpdate
 	}
@@ -577,13 +577,13 @@ func TestUpdateReportsItsProgress(t *testing.T) {
 	obs := updated(t)
 	obs.Memcached.Status.Shards = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Shards
 	decision := rollout.Decision{Shard: "cache-1", Step: rollout.StepAwait, Change: rollout.Change{Method: rollout.Replace, Description: "memory"}}
-	made := func(d rollout.Decision) *v1alpha1.UpdateStatus {
+	made := func(d rollout.Decision) *v1beta1.UpdateStatus {
 		p := plantest.Plan(obs)
 		p.Decision = d
 		return Make(obs, p, plan.Result{}, obs.Now).Update
 	}
 	u := made(decision)
-	want := &v1alpha1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Updated: 3, Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
+	want := &v1beta1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Updated: 3, Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
 		Since: metav1.NewTime(obs.Now), Message: "shard 2 of 3: memory; kept 90.0% of 3,000 items"}
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

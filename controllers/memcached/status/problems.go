@@ -3,7 +3,7 @@ package status
 import (
 	"fmt"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -13,17 +13,17 @@ import (
 
 // firstProblem returns the first problem that requires manual intervention, in a fixed
 // order: of the spec, of objects, of shards by ordinal.
-func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus) *shard.Problem {
+func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus) *shard.Problem {
 	switch {
 	case p.Rejected != nil:
 		return p.Rejected
 	case p.Invalid != nil:
 		return p.Invalid
 	case len(p.Resources.Conflicts) > 0:
-		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: resources.JoinKeys(p.Resources.Conflicts) +
+		return &shard.Problem{Reason: v1beta1.ReasonNameConflict, Message: resources.JoinKeys(p.Resources.Conflicts) +
 			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
 	case len(res.Rejections) > 0:
-		return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + res.Rejections[0].Error()}
+		return &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: "the API server rejected " + res.Rejections[0].Error()}
 	}
 	for _, status := range s.Shards {
 		for _, pod := range obs.Pods[status.Name] {
@@ -44,7 +44,7 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 	for _, status := range s.Shards {
 		isRecorded := status.Revision == obs.UpdateRevision.Hash() // before, the version is that of the former pod
 		if status.Ready && status.Current && isRecorded && status.Version != "" && obs.Image.Version != "" && status.Version != obs.Image.Version {
-			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
+			return &shard.Problem{Reason: v1beta1.ReasonVersionMismatch, Message: fmt.Sprintf(
 				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
 				status.Name, obs.Image.Reference, status.Version, obs.Image.Version)}
 		}
@@ -55,7 +55,7 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 // secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
 func secretProblem(obs *observation.Observation) *shard.Problem {
 	spec, name := &obs.Memcached.Spec, obs.Memcached.Name
-	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
+	certificate, users := v1beta1.TLSSecretName(name, spec.TLS), v1beta1.AuthSecretName(name, spec.Auth)
 	for i := range obs.Shards {
 		s := &obs.Shards[i]
 		if s.Active == nil {
@@ -67,7 +67,7 @@ func secretProblem(obs *observation.Observation) *shard.Problem {
 			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.Now)
 		}
 		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
-			problem = &shard.Problem{Reason: v1alpha1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
+			problem = &shard.Problem{Reason: v1beta1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
 		}
 		if problem != nil {
 			problem.Message = fmt.Sprintf("shard %s: %s", s.Name, problem.Message)
@@ -79,30 +79,30 @@ func secretProblem(obs *observation.Observation) *shard.Problem {
 
 // blockedProblem returns why an update that requires manual intervention doesn't continue,
 // and what to do.
-func blockedProblem(m *v1alpha1.Memcached, p plan.Plan) *shard.Problem {
+func blockedProblem(m *v1beta1.Memcached, p plan.Plan) *shard.Problem {
 	d := p.Decision
 	switch d.Gate {
 	case rollout.GateUpdatePathNotAllowed:
-		return &shard.Problem{Reason: v1alpha1.ReasonUpdatePathNotAllowed, Message: d.Message}
+		return &shard.Problem{Reason: v1beta1.ReasonUpdatePathNotAllowed, Message: d.Message}
 	case rollout.GateImageNotVerified:
-		reason := v1alpha1.ReasonImageUnusable
+		reason := v1beta1.ReasonImageUnusable
 		if p.Preflight.Problem != nil {
 			reason = p.Preflight.Problem.Reason
 		}
 		running := shard.Named(p.Shards, d.Shard).Template.Image // those before it are updated already
 		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + running.Reference}
 	case "":
-		return &shard.Problem{Reason: v1alpha1.ReasonUnschedulable, Message: fmt.Sprintf(
+		return &shard.Problem{Reason: v1beta1.ReasonUnschedulable, Message: fmt.Sprintf(
 			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
 	case rollout.GateHitRatioNotRecovered:
-		return &shard.Problem{Reason: v1alpha1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
+		return &shard.Problem{Reason: v1beta1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
 	default:
 		effect := "was rolled back"
 		if d.Change.Method == rollout.None { // its new pod serves
 			effect = "lost its items"
 		}
-		return &shard.Problem{Reason: v1alpha1.ReasonUpdateFailed, Message: fmt.Sprintf(
+		return &shard.Problem{Reason: v1beta1.ReasonUpdateFailed, Message: fmt.Sprintf(
 			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
-			d.Shard, effect, d.Message, m.Name, v1alpha1.AnnotationRetry)}
+			d.Shard, effect, d.Message, m.Name, v1beta1.AnnotationRetry)}
 	}
 }

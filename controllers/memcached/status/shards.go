@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -44,9 +44,9 @@ func shardOrdinals(obs *observation.Observation, res plan.Result) []int {
 
 // shardStatus returns the status of one shard. It describes the last start until a newer one
 // is known and its consequences, such as a refill, are recorded.
-func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, name string) v1alpha1.ShardStatus {
+func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, name string) v1beta1.ShardStatus {
 	last, _ := shard.StatusOf(&obs.Memcached.Status, name)
-	s := v1alpha1.ShardStatus{
+	s := v1beta1.ShardStatus{
 		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
 		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
 	}
@@ -68,19 +68,19 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 	}
 	agent, answered := obs.Agents[pod.Name]
 	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.Refills.Lost, name, res) {
-		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
-		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
+		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1beta1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
+		s.AgentVersion = text.Truncate(agent.AgentVersion, v1beta1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
-		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))
+		s.StartedAt = ptr.To(v1beta1.Time(agent.Start.At))
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
 	}
 	problem := shard.PodProblem(pod)
 	switch {
 	case problem != nil:
-		s.Message = text.Truncate(problem.Message, v1alpha1.MaxShardMessage)
+		s.Message = text.Truncate(problem.Message, v1beta1.MaxShardMessage)
 	case handoverProgress(obs, name) != "":
-		s.Message = text.Truncate(handoverProgress(obs, name), v1alpha1.MaxShardMessage)
+		s.Message = text.Truncate(handoverProgress(obs, name), v1beta1.MaxShardMessage)
 	case s.Ready:
 	case shard.IsReady(pod):
 		s.Message = "running, but no Service selects it"

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -17,10 +17,10 @@ import (
 )
 
 // Make returns the status of what was observed, planned and written.
-func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.Time) v1alpha1.MemcachedStatus {
+func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.Time) v1beta1.MemcachedStatus {
 	m := obs.Memcached
 	size := int(*m.Spec.Size)
-	s := v1alpha1.MemcachedStatus{
+	s := v1beta1.MemcachedStatus{
 		ObservedGeneration: m.Generation,
 		Image:              obs.Image.Reference,
 		DefaultImage:       obs.DefaultImage,
@@ -65,7 +65,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s), available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
 		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
-		c.Message = text.Truncate(c.Message, v1alpha1.MaxMessage)
+		c.Message = text.Truncate(c.Message, v1beta1.MaxMessage)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Phase = phase(m, available, progressing, degraded)
@@ -73,14 +73,14 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 }
 
 // bindingStatus returns the status of a binding after the writes. Without a plan, it stays what it was.
-func bindingStatus(m *v1alpha1.Memcached, p plan.Binding, res plan.Result) *v1alpha1.BindingStatus {
+func bindingStatus(m *v1beta1.Memcached, p plan.Binding, res plan.Result) *v1beta1.BindingStatus {
 	switch secret := p.Actions.Binding; {
 	case !m.Spec.Binding.Enabled:
 		return nil
 	case p.Status == nil:
 		return m.Status.Binding
 	case secret != nil && res.Applied[resources.KeyOf(secret)]:
-		return &v1alpha1.BindingStatus{Name: secret.Name, Size: *m.Spec.Size}
+		return &v1beta1.BindingStatus{Name: secret.Name, Size: *m.Spec.Size}
 	default:
 		return p.Status
 	}
@@ -88,7 +88,7 @@ func bindingStatus(m *v1alpha1.Memcached, p plan.Binding, res plan.Result) *v1al
 
 // runningVersion returns the version that the shards run, with an arrow to the target while
 // a shard runs another one. Without a valid target it stays what it was.
-func runningVersion(shards []v1alpha1.ShardStatus, target, was string, rejected bool) string {
+func runningVersion(shards []v1beta1.ShardStatus, target, was string, rejected bool) string {
 	if rejected {
 		return was
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -22,12 +22,12 @@ import (
 // Until then, the agent reports the start before the restart, whose items were lost since.
 func TestStartIsReportedWhenTheRestartIsDone(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
-	for container, want := range map[string]v1alpha1.StartResult{shardtest.RunningContainer: v1alpha1.StartCold, "before": v1alpha1.StartWarm} {
+	for container, want := range map[string]v1beta1.StartResult{shardtest.RunningContainer: v1beta1.StartCold, "before": v1beta1.StartWarm} {
 		f := plantest.NewShard(old, update, update)
 		f.Record(shard.UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: time.Unix(999, 0), Method: rollout.Recreate, Container: container})
 		arguments := update.Arguments
 		f.Agents["first"] = agentwire.Status{Version: "1.6.38", Arguments: arguments, Start: agentwire.Start{Result: agentwire.StartWarm, At: time.Unix(990, 0)}}
-		f.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold}}
+		f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold}}
 		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})
 		if got := shardStatus(f.Observation, p, plan.Result{}, "cache-0"); got.Start != want {
 			t.Errorf("the restart stops container %s: start %s, want %s", container, got.Start, want)
@@ -41,7 +41,7 @@ func TestAgentVersionIsReportedAndRemembered(t *testing.T) {
 	version := func() string {
 		return shardStatus(f.Observation, f.Plan(rollout.Decision{}), plan.Result{}, "cache-0").AgentVersion
 	}
-	f.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", AgentVersion: "1.0.0"}}
+	f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", AgentVersion: "1.0.0"}}
 	if got := version(); got != "1.0.0" {
 		t.Errorf("before the agent answers: %q", got)
 	}
@@ -50,20 +50,20 @@ func TestAgentVersionIsReportedAndRemembered(t *testing.T) {
 		t.Errorf("after it: %q", got)
 	}
 	f.Agents["first"] = agentwire.Status{AgentVersion: strings.Repeat("9", 1000), Start: agentwire.Start{At: time.Unix(990, 0)}}
-	if got := version(); len(got) > v1alpha1.MaxAgentVersion {
+	if got := version(); len(got) > v1beta1.MaxAgentVersion {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
 func TestVersionShowsTheTargetWhileAShardRunsAnother(t *testing.T) {
-	running := func(versions ...string) (shards []v1alpha1.ShardStatus) {
+	running := func(versions ...string) (shards []v1beta1.ShardStatus) {
 		for _, v := range versions {
-			shards = append(shards, v1alpha1.ShardStatus{Version: v})
+			shards = append(shards, v1beta1.ShardStatus{Version: v})
 		}
 		return shards
 	}
 	for name, c := range map[string]struct {
-		shards      []v1alpha1.ShardStatus
+		shards      []v1beta1.ShardStatus
 		target, was string
 		rejected    bool
 		want        string
@@ -91,8 +91,8 @@ func TestMessageOfAShardIsBounded(t *testing.T) {
 	if len(message) > 128 || len(message) < 124 || !strings.HasPrefix(message, "image i:1: ImagePullBackOff: €") || !strings.HasSuffix(message, "€…") {
 		t.Errorf("%d bytes: %q", len(message), message)
 	}
-	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDegraded })
-	if message := s.Conditions[i].Message; len(message) > v1alpha1.MaxMessage || len(message) < v1alpha1.MaxMessage-4 {
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1beta1.ConditionDegraded })
+	if message := s.Conditions[i].Message; len(message) > v1beta1.MaxMessage || len(message) < v1beta1.MaxMessage-4 {
 		t.Errorf("%d bytes: %q", len(message), message)
 	}
 }

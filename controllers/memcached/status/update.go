@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -16,14 +16,14 @@ import (
 )
 
 // updateStatus returns the progress of a change of the spec, or nil when there is none.
-func updateStatus(obs *observation.Observation, p plan.Plan, s v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateStatus {
+func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.MemcachedStatus, now time.Time) *v1beta1.UpdateStatus {
 	d := p.Decision
 	if d.Done() || d.Step == rollout.StepRevert {
 		return nil
 	}
-	u := &v1alpha1.UpdateStatus{
-		Revision: obs.UpdateRevision.Hash(), Shard: d.Shard, Gate: v1alpha1.Gate(d.Gate),
-		Method: v1alpha1.UpdateMethod(d.Change.Method.String()), RollingBack: d.RollingBack,
+	u := &v1beta1.UpdateStatus{
+		Revision: obs.UpdateRevision.Hash(), Shard: d.Shard, Gate: v1beta1.Gate(d.Gate),
+		Method: v1beta1.UpdateMethod(d.Change.Method.String()), RollingBack: d.RollingBack,
 		Since: metav1.NewTime(now.Truncate(time.Second)), // the API stores seconds
 	}
 	position := 0
@@ -43,7 +43,7 @@ func updateStatus(obs *observation.Observation, p plan.Plan, s v1alpha1.Memcache
 	if u.ItemsBefore > 0 {
 		message += "; " + keptItems(u)
 	}
-	u.Message = text.Truncate(message, v1alpha1.MaxMessage)
+	u.Message = text.Truncate(message, v1beta1.MaxMessage)
 	was := obs.Memcached.Status.Update
 	if was != nil && was.Revision == u.Revision && was.Shard == u.Shard && was.Method == u.Method && was.RollingBack == u.RollingBack && was.Gate == u.Gate {
 		u.Since = was.Since
@@ -73,11 +73,11 @@ func updateMessage(d rollout.Decision, shards, position int, now time.Time) stri
 
 // retainedItems returns how many items the shards that were updated to the revision with their items
 // contained before and after it.
-func retainedItems(shards []shard.State, status *v1alpha1.MemcachedStatus, revision string) (items, before int64) {
+func retainedItems(shards []shard.State, status *v1beta1.MemcachedStatus, revision string) (items, before int64) {
 	for _, s := range shards {
 		last, ok := shard.StatusOf(status, s.Name)
 		if ok && s.IsUpdatedTo(revision) && last.Revision == revision &&
-			(last.Start == v1alpha1.StartWarm || last.Start == v1alpha1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) {
+			(last.Start == v1beta1.StartWarm || last.Start == v1beta1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) {
 			items, before = items+min(last.Items, last.ItemsBefore), before+cmp.Or(last.ItemsBefore, last.Items)
 		}
 	}
@@ -85,6 +85,6 @@ func retainedItems(shards []shard.State, status *v1alpha1.MemcachedStatus, revis
 }
 
 // keptItems describes how many items the updated shards kept.
-func keptItems(u *v1alpha1.UpdateStatus) string {
+func keptItems(u *v1beta1.UpdateStatus) string {
 	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
 }

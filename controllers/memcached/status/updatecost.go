@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -19,7 +19,7 @@ import (
 
 // updateCost returns what the last update cost. A shard adds its part in the status that
 // reports its start with the update revision first.
-func updateCost(obs *observation.Observation, p plan.Plan, next *v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateCost {
+func updateCost(obs *observation.Observation, p plan.Plan, next *v1beta1.MemcachedStatus, now time.Time) *v1beta1.UpdateCost {
 	was, update := &obs.Memcached.Status, obs.UpdateRevision.Hash()
 	cost := was.LastUpdate.DeepCopy()
 	for i := range p.Shards {
@@ -33,7 +33,7 @@ func updateCost(obs *observation.Observation, p plan.Plan, next *v1alpha1.Memcac
 			continue
 		}
 		if cost == nil || cost.Revision != update || cost.FinishedAt != nil {
-			cost = &v1alpha1.UpdateCost{Revision: update, StartedAt: v1alpha1.Time(s.Record.At)}
+			cost = &v1beta1.UpdateCost{Revision: update, StartedAt: v1beta1.Time(s.Record.At)}
 		}
 		addStart(cost, s.Agent.Start, s.Record.Items)
 	}
@@ -51,7 +51,7 @@ func updateCost(obs *observation.Observation, p plan.Plan, next *v1alpha1.Memcac
 
 // addStart adds a shard's start. Without a handover, a new pod doesn't know how many items the
 // former one contained.
-func addStart(cost *v1alpha1.UpdateCost, start agentwire.Start, recorded int64) {
+func addStart(cost *v1beta1.UpdateCost, start agentwire.Start, recorded int64) {
 	before := cmp.Or(start.ItemsBefore, recorded, start.Items)
 	unavailable := int64(start.UnavailableSeconds * 1000)
 	cost.Shards++
@@ -62,7 +62,7 @@ func addStart(cost *v1alpha1.UpdateCost, start agentwire.Start, recorded int64) 
 }
 
 // isFinished reports whether all shards match the spec and their starts are known.
-func isFinished(s *v1alpha1.MemcachedStatus, revision string, size int) bool {
+func isFinished(s *v1beta1.MemcachedStatus, revision string, size int) bool {
 	for i := range s.Shards {
 		if !s.Shards[i].Current || s.Shards[i].Revision != revision {
 			return false
@@ -72,7 +72,7 @@ func isFinished(s *v1alpha1.MemcachedStatus, revision string, size int) bool {
 }
 
 // measureHitRatio sets the misses when the hit ratio of each shard is back, or will not be in time.
-func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.Time) {
+func measureHitRatio(cost *v1beta1.UpdateCost, shards []shard.State, now time.Time) {
 	var sum float64
 	measured, allRecovered := 0, true
 	for i := range shards {
@@ -100,19 +100,19 @@ func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.T
 }
 
 // costEvents returns the event of an update whose misses were measured.
-func costEvents(was, now *v1alpha1.UpdateCost) []event.Event {
+func costEvents(was, now *v1beta1.UpdateCost) []event.Event {
 	if now == nil || now.ExtraMisses == nil || was != nil && was.ExtraMisses != nil && was.Revision == now.Revision {
 		return nil
 	}
 	caused := fmt.Sprintf("the update caused %s additional misses", text.Thousands(*now.ExtraMisses))
 	if now.HitRatioRecoveredAt == nil {
-		return []event.Event{event.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
+		return []event.Event{event.Normal(v1beta1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
 	}
-	return []event.Event{event.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
+	return []event.Event{event.Normal(v1beta1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
 }
 
 // costMessage describes for how long shards were unavailable.
-func costMessage(cost *v1alpha1.UpdateCost) string {
+func costMessage(cost *v1beta1.UpdateCost) string {
 	return fmt.Sprintf("unavailable for %s in total, for %s at most", milliseconds(cost.UnavailableMilliseconds), milliseconds(cost.MaxUnavailableMilliseconds))
 }
 

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // OpensIn returns the time until a maintenance window opens: 0 when one is open, or
 // when there are none. A window lasts its duration in elapsed time, also when daylight saving
 // time begins or ends in it.
-func OpensIn(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Duration, error) {
+func OpensIn(windows []v1beta1.MaintenanceWindow, now time.Time) (time.Duration, error) {
 	if len(windows) == 0 {
 		return 0, nil
 	}
@@ -32,7 +32,7 @@ func OpensIn(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Duration
 		for day := -2; day <= 7; day++ {
 			opens := time.Date(local.Year(), local.Month(), local.Day()+day, start.Hour(), start.Minute(), 0, 0, zone)
 			closes := opens.Add(time.Duration(w.DurationSeconds) * time.Second)
-			if !now.Before(closes) || len(w.Days) > 0 && !slices.Contains(w.Days, v1alpha1.Weekday(opens.Weekday().String())) {
+			if !now.Before(closes) || len(w.Days) > 0 && !slices.Contains(w.Days, v1beta1.Weekday(opens.Weekday().String())) {
 				continue
 			}
 			if wait := max(opens.Sub(now), 0); first < 0 || wait < first {

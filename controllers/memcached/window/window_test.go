@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/exhaustive"
 )
 
 // window parses a window such as "Saturday,Sunday 02:00 180m Europe/Berlin". The days and the
 // zone are optional.
-func window(t *testing.T, text string) v1alpha1.MaintenanceWindow {
+func window(t *testing.T, text string) v1beta1.MaintenanceWindow {
 	t.Helper()
-	w := v1alpha1.MaintenanceWindow{}
+	w := v1beta1.MaintenanceWindow{}
 	for _, word := range strings.Fields(text) {
 		switch duration, err := time.ParseDuration(word); {
 		case err == nil:
@@ -24,7 +24,7 @@ func window(t *testing.T, text string) v1alpha1.MaintenanceWindow {
 			w.TimeZone = word
 		default:
 			for day := range strings.SplitSeq(word, ",") {
-				w.Days = append(w.Days, v1alpha1.Weekday(day))
+				w.Days = append(w.Days, v1beta1.Weekday(day))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestWindowOpensAtItsTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var windows []v1alpha1.MaintenanceWindow
+			var windows []v1beta1.MaintenanceWindow
 			for _, text := range c.windows {
 				windows = append(windows, window(t, text))
 			}
@@ -111,7 +111,7 @@ func TestWindowIsOpenAfterTheWait(t *testing.T) {
 	for _, text := range []string{
 		"02:30 30m Europe/Berlin", "Sunday 02:30 60m Europe/Berlin", "Saturday 23:59 1440m Europe/Berlin", "Monday,Friday 00:00 1m America/New_York", "22:00 240m Australia/Lord_Howe",
 	} {
-		windows := []v1alpha1.MaintenanceWindow{window(t, text)}
+		windows := []v1beta1.MaintenanceWindow{window(t, text)}
 		for now := time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC); now.Year() == 2026; now = now.Add(time.Duration(exhaustive.OneIn(11)) * 17 * time.Minute) {
 			wait, err := OpensIn(windows, now)
 			if err != nil || wait < 0 || wait > 7*24*time.Hour+time.Hour {
@@ -129,13 +129,13 @@ func TestWindowIsOpenAfterTheWait(t *testing.T) {
 
 func TestInvalidWindowIsAnError(t *testing.T) {
 	good := window(t, "02:00 60m")
-	for want, bad := range map[string]v1alpha1.MaintenanceWindow{
+	for want, bad := range map[string]v1beta1.MaintenanceWindow{
 		`timeZone "Europe/Bonn" is unknown; use one such as Europe/Berlin`: window(t, "02:00 60m Europe/Bonn"),
 		`start "25:00" is not a time of day such as 02:00`:                 window(t, "25:00 60m"),
 		`start "02:00:00" is not a time of day such as 02:00`:              window(t, "02:00:00 60m"),
 	} {
 		// An open window before it doesn't hide it.
-		_, err := OpensIn([]v1alpha1.MaintenanceWindow{good, bad}, time.Date(2026, 11, 18, 2, 30, 0, 0, time.UTC))
+		_, err := OpensIn([]v1beta1.MaintenanceWindow{good, bad}, time.Date(2026, 11, 18, 2, 30, 0, 0, time.UTC))
 		if err == nil || err.Error() != "spec.updateStrategy.maintenanceWindows: "+want {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const logTail = 60
@@ -21,7 +21,7 @@ const logTail = 60
 // log.
 func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 	var b strings.Builder
-	var memcacheds v1alpha1.MemcachedList
+	var memcacheds v1beta1.MemcachedList
 	section(&b, "Memcacheds", c.List(ctx, &memcacheds, client.InNamespace(namespace)))
 	for _, m := range memcacheds.Items {
 		m.ManagedFields = nil

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // Memcached reads a Memcached.
-func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha1.Memcached, error) {
-	m := &v1alpha1.Memcached{}
+func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1beta1.Memcached, error) {
+	m := &v1beta1.Memcached{}
 	if err := c.Get(ctx, key, m); err != nil {
 		return nil, fmt.Errorf("reading Memcached %s: %w", key, err)
 	}
@@ -30,9 +30,9 @@ func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha
 }
 
 // ApplyMemcached applies the spec of a Memcached.
-func (c *Cluster) ApplyMemcached(ctx context.Context, key client.ObjectKey, spec v1alpha1.MemcachedSpec, owner client.FieldOwner) error {
-	m := &v1alpha1.Memcached{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached"},
+func (c *Cluster) ApplyMemcached(ctx context.Context, key client.ObjectKey, spec v1beta1.MemcachedSpec, owner client.FieldOwner) error {
+	m := &v1beta1.Memcached{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Memcached"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec:       spec,
 	}
@@ -48,8 +48,8 @@ func (c *Cluster) ApplyMemcached(ctx context.Context, key client.ObjectKey, spec
 }
 
 // Await waits until the status of a Memcached is up to date and check returns nil, and returns the Memcached.
-func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, what string, check func(*v1alpha1.Memcached) error) (*v1alpha1.Memcached, error) {
-	var m *v1alpha1.Memcached
+func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, what string, check func(*v1beta1.Memcached) error) (*v1beta1.Memcached, error) {
+	var m *v1beta1.Memcached
 	err := Eventually(ctx, fmt.Sprintf("Memcached %s: %s", key.Name, what), func(ctx context.Context) error {
 		var err error
 		if m, err = c.Memcached(ctx, key); err != nil {
@@ -65,14 +65,14 @@ func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, what string, 
 
 // Available returns an error unless all shards serve, their number is the desired one, nothing requires manual
 // intervention, and the start of each shard is reported.
-func Available(m *v1alpha1.Memcached) error {
+func Available(m *v1beta1.Memcached) error {
 	for _, want := range []struct {
 		condition string
 		status    metav1.ConditionStatus
 	}{
-		{v1alpha1.ConditionAvailable, metav1.ConditionTrue},
-		{v1alpha1.ConditionProgressing, metav1.ConditionFalse},
-		{v1alpha1.ConditionDegraded, metav1.ConditionFalse},
+		{v1beta1.ConditionAvailable, metav1.ConditionTrue},
+		{v1beta1.ConditionProgressing, metav1.ConditionFalse},
+		{v1beta1.ConditionDegraded, metav1.ConditionFalse},
 	} {
 		c := meta.FindStatusCondition(m.Status.Conditions, want.condition)
 		if c == nil {
@@ -91,11 +91,11 @@ func Available(m *v1alpha1.Memcached) error {
 }
 
 // Shard returns the status of a shard.
-func Shard(m *v1alpha1.Memcached, ordinal int) (v1alpha1.ShardStatus, error) {
+func Shard(m *v1beta1.Memcached, ordinal int) (v1beta1.ShardStatus, error) {
 	name := ShardName(m.Name, ordinal)
-	i := slices.IndexFunc(m.Status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
+	i := slices.IndexFunc(m.Status.Shards, func(s v1beta1.ShardStatus) bool { return s.Name == name })
 	if i < 0 {
-		return v1alpha1.ShardStatus{}, fmt.Errorf("the status of Memcached %s has no shard %s", m.Name, name)
+		return v1beta1.ShardStatus{}, fmt.Errorf("the status of Memcached %s has no shard %s", m.Name, name)
 	}
 	return m.Status.Shards[i], nil
 }
@@ -129,14 +129,14 @@ func (c *Cluster) Addresses(ctx context.Context, key client.ObjectKey, shards in
 // Pods returns the pods of a Memcached that are not terminating, by name of their shard.
 func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]corev1.Pod, error) {
 	var list corev1.PodList
-	labels := client.MatchingLabels{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelInstance: key.Name}
+	labels := client.MatchingLabels{v1beta1.LabelName: v1beta1.NameValue, v1beta1.LabelInstance: key.Name}
 	if err := c.List(ctx, &list, client.InNamespace(key.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("listing the pods of Memcached %s: %w", key.Name, err)
 	}
 	pods := map[string]corev1.Pod{}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
-			pods[key.Name+"-"+pod.Labels[v1alpha1.LabelShard]] = pod
+			pods[key.Name+"-"+pod.Labels[v1beta1.LabelShard]] = pod
 		}
 	}
 	return pods, nil
@@ -177,19 +177,19 @@ func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, valu
 }
 
 // Restart restarts memcached of a shard in place and waits until the status reports it.
-func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string) (v1alpha1.ShardStatus, error) {
+func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string) (v1beta1.ShardStatus, error) {
 	m, err := c.Memcached(ctx, key)
 	if err != nil {
-		return v1alpha1.ShardStatus{}, err
+		return v1beta1.ShardStatus{}, err
 	}
 	shard, err := Shard(m, ordinal)
 	if err != nil {
-		return v1alpha1.ShardStatus{}, err
+		return v1beta1.ShardStatus{}, err
 	}
-	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.PodName}, v1alpha1.AnnotationRestart, token); err != nil {
-		return v1alpha1.ShardStatus{}, err
+	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.PodName}, v1beta1.AnnotationRestart, token); err != nil {
+		return v1beta1.ShardStatus{}, err
 	}
-	_, err = c.Await(ctx, key, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1alpha1.Memcached) error {
+	_, err = c.Await(ctx, key, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1beta1.Memcached) error {
 		var err error
 		if shard, err = Shard(m, ordinal); err != nil {
 			return err

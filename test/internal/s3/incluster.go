@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -30,11 +30,11 @@ const (
 
 // Deploy runs the S3 server of an image with TLS in a namespace and returns the store of a prefix of its bucket. Its data is on a
 // claim and survives its pod.
-func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
+func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix string) (v1beta1.SnapshotStore, error) {
 	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
 	authority, err := NewAuthority(host)
 	if err != nil {
-		return v1alpha1.SnapshotStore{}, err
+		return v1beta1.SnapshotStore{}, err
 	}
 	secret := func(name string, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
@@ -58,10 +58,10 @@ func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix st
 		deployment(meta, image),
 	} {
 		if err := c.Create(ctx, o); err != nil {
-			return v1alpha1.SnapshotStore{}, fmt.Errorf("creating an S3 server: %w", err)
+			return v1beta1.SnapshotStore{}, fmt.Errorf("creating an S3 server: %w", err)
 		}
 	}
-	return v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{
+	return v1beta1.SnapshotStore{S3: &v1beta1.S3Store{
 		Bucket: Bucket, Prefix: prefix, Endpoint: fmt.Sprintf("https://%s:%d", host, port),
 		CredentialsSecretName: CredentialsSecret, CASecretName: CASecret,
 	}}, Available(ctx, c, namespace)

@@ -9,13 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // Failing is a change that must not get past the first shard.
 type Failing struct {
-	Spec   func() v1alpha1.MemcachedSpec
+	Spec   func() v1beta1.MemcachedSpec
 	Reason string
 	// Words of the message.
 	Words []string
@@ -44,21 +44,21 @@ func (s *Space) Fails(name string, size int, change Failing) {
 			s.Errorf("the message does not contain %q", word)
 		}
 	}
-	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing); c.Reason == v1alpha1.ReasonUpdatingShard {
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing); c.Reason == v1beta1.ReasonUpdatingShard {
 		s.Errorf("Progressing is %s: %s", c.Reason, c.Message)
 	}
 	lives := before
 	if change.Tried {
 		shard := cluster.ShardName(name, 0)
-		s.Event(name, v1alpha1.EventShardRolledBack, shard)
+		s.Event(name, v1beta1.EventShardRolledBack, shard)
 		lives = s.rolledBack(name, shard, before, change.Restarts)
 	}
-	s.Await(name, "all shards serve", func(m *v1alpha1.Memcached) error {
-		if m.Status.Ready != "2/2" || m.Status.Phase != v1alpha1.PhaseBlocked {
+	s.Await(name, "all shards serve", func(m *v1beta1.Memcached) error {
+		if m.Status.Ready != "2/2" || m.Status.Phase != v1beta1.PhaseBlocked {
 			return fmt.Errorf("%s do, phase %s", m.Status.Ready, m.Status.Phase)
 		}
 		// The agent reports the start a moment after the kubelet reports a ready pod.
-		if start := s.Shard(m, 0).Start; change.Restarts && !change.LosesItems && start != v1alpha1.StartWarm {
+		if start := s.Shard(m, 0).Start; change.Restarts && !change.LosesItems && start != v1beta1.StartWarm {
 			return fmt.Errorf("the shard that was rolled back is %s", start)
 		}
 		return nil
@@ -90,7 +90,7 @@ func (s *Space) Fails(name string, size int, change Failing) {
 		s.Updated(name)
 		s.Untouched(name, lives)
 	}
-	s.Event(name, v1alpha1.ReasonAsExpected)
+	s.Event(name, v1beta1.ReasonAsExpected)
 	s.Address(name, 1) // answers again
 	s.Holds(second)
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -30,7 +30,7 @@ type Moment struct {
 	At time.Time
 	// Version is the resource version, which counts all objects together.
 	Version   uint64
-	Memcached *v1alpha1.Memcached
+	Memcached *v1beta1.Memcached
 	Pod       *corev1.Pod
 	// Gone: the pod is no more.
 	Gone bool
@@ -55,13 +55,13 @@ func (s *Space) Follow(name string) *History {
 	ctx, stop := context.WithCancel(s.Ctx)
 	h := &History{Space: s, name: name, stop: stop, seen: map[types.UID]string{}}
 	s.Cleanup(stop)
-	pods := client.MatchingLabels{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelInstance: name}
+	pods := client.MatchingLabels{v1beta1.LabelName: v1beta1.NameValue, v1beta1.LabelInstance: name}
 	for _, w := range []struct {
 		list  client.ObjectList
 		which client.ListOption
 	}{
 		{&corev1.PodList{}, pods},
-		{&v1alpha1.MemcachedList{}, client.MatchingFields{"metadata.name": name}},
+		{&v1beta1.MemcachedList{}, client.MatchingFields{"metadata.name": name}},
 	} {
 		changes, err := K.Watch(ctx, w.list, client.InNamespace(s.Namespace), w.which)
 		s.Must(err)
@@ -87,7 +87,7 @@ func (h *History) add(change watch.Event) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		m.Pod = o
-	case *v1alpha1.Memcached:
+	case *v1beta1.Memcached:
 		m.Memcached = o
 	}
 	h.lock.Lock()
@@ -144,7 +144,7 @@ type Outage struct {
 
 // ShardOf returns the name of the shard of a pod.
 func ShardOf(pod *corev1.Pod) string {
-	return pod.Labels[v1alpha1.LabelInstance] + "-" + pod.Labels[v1alpha1.LabelShard]
+	return pod.Labels[v1beta1.LabelInstance] + "-" + pod.Labels[v1beta1.LabelShard]
 }
 
 // shards is how the shards stand at one Moment.
@@ -260,8 +260,8 @@ func (all Moments) Changed() []string {
 }
 
 // Statuses returns each status that was written.
-func (all Moments) Statuses() []v1alpha1.MemcachedStatus {
-	var statuses []v1alpha1.MemcachedStatus
+func (all Moments) Statuses() []v1beta1.MemcachedStatus {
+	var statuses []v1beta1.MemcachedStatus
 	for _, m := range all {
 		if m.Memcached != nil {
 			statuses = append(statuses, m.Memcached.Status)
@@ -275,7 +275,7 @@ func (all Moments) Statuses() []v1alpha1.MemcachedStatus {
 func (all Moments) Progress() []string {
 	var said []string
 	for _, status := range all.Statuses() {
-		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+		c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionProgressing)
 		if text := c.Reason + ": " + c.Message; c.Status == metav1.ConditionTrue && !slices.Contains(said, text) {
 			said = append(said, text)
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -24,7 +24,7 @@ func TestHistoryReportsUnavailableShards(t *testing.T) {
 			status = corev1.ConditionTrue
 		}
 		return Moment{At: second(at), Gone: gone, Pod: &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{v1alpha1.LabelInstance: "c", v1alpha1.LabelShard: shard}},
+			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{v1beta1.LabelInstance: "c", v1beta1.LabelShard: shard}},
 			Status: corev1.PodStatus{
 				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
 				ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, ContainerID: "containerd://x"}},

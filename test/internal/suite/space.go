@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -53,7 +53,7 @@ func New(t *testing.T) *Space {
 // Delete starts the deletion of a namespace. It deletes the Memcacheds first, and their Services with them: a namespace
 // keeps Services until its pods are deleted, and a pod keeps serving while its Service exists and no other pod answers.
 func Delete(ctx context.Context, namespace string) error {
-	if err := K.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(namespace)); err != nil {
+	if err := K.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("deleting the Memcacheds of %s: %w", namespace, err)
 	}
 	err := K.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -94,10 +94,10 @@ func (s *Space) Must(err error) {
 
 // Small returns a spec whose shards ask for so little of the CPU that many fit a
 // small node.
-func Small(size int32, changes ...Change) v1alpha1.MemcachedSpec {
-	spec := v1alpha1.MemcachedSpec{
+func Small(size int32, changes ...Change) v1beta1.MemcachedSpec {
+	spec := v1beta1.MemcachedSpec{
 		Size:      &size,
-		Resources: &v1alpha1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}},
+		Resources: &v1beta1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}},
 	}
 	for _, change := range changes {
 		change(&spec)
@@ -106,52 +106,52 @@ func Small(size int32, changes ...Change) v1alpha1.MemcachedSpec {
 }
 
 // Change is a difference of a spec.
-type Change = func(*v1alpha1.MemcachedSpec)
+type Change = func(*v1beta1.MemcachedSpec)
 
 // Version sets spec.version.
 func Version(version string) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.Version = version }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Version = version }
 }
 
 // Image sets spec.image.
 func Image(image string) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.Image = image }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Image = image }
 }
 
 // Memory sets spec.memory.
 func Memory(memory string) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.Memory = new(resource.MustParse(memory)) }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Memory = new(resource.MustParse(memory)) }
 }
 
 // Threads sets spec.threads.
 func Threads(threads int32) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.Threads = &threads }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Threads = &threads }
 }
 
 // Arguments sets spec.extraArgs.
 func Arguments(arguments ...string) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.ExtraArgs = arguments }
+	return func(spec *v1beta1.MemcachedSpec) { spec.ExtraArgs = arguments }
 }
 
 // Handover sets spec.handover.mode.
-func Handover(mode v1alpha1.HandoverMode) Change {
-	return func(spec *v1alpha1.MemcachedSpec) { spec.Handover.Mode = mode }
+func Handover(mode v1beta1.HandoverMode) Change {
+	return func(spec *v1beta1.MemcachedSpec) { spec.Handover.Mode = mode }
 }
 
 // Apply writes the desired state of a Memcached.
-func (s *Space) Apply(name string, spec v1alpha1.MemcachedSpec) {
+func (s *Space) Apply(name string, spec v1beta1.MemcachedSpec) {
 	s.Helper()
 	s.Must(K.ApplyMemcached(s.Ctx, s.Key(name), spec, Owner))
 }
 
 // Available waits until every shard of a Memcached serves and it is up to date.
-func (s *Space) Available(name string) *v1alpha1.Memcached {
+func (s *Space) Available(name string) *v1beta1.Memcached {
 	s.Helper()
 	return s.Await(name, "available and up to date", cluster.Available)
 }
 
 // Await waits until the status of a Memcached is up to date and check returns nil.
-func (s *Space) Await(name, what string, check func(*v1alpha1.Memcached) error) *v1alpha1.Memcached {
+func (s *Space) Await(name, what string, check func(*v1beta1.Memcached) error) *v1beta1.Memcached {
 	s.Helper()
 	m, err := K.Await(s.Ctx, s.Key(name), what, check)
 	s.Must(err)
@@ -166,11 +166,11 @@ func (s *Space) Eventually(what string, check func(context.Context) error) {
 
 // Degraded waits until a Memcached is Degraded for that reason, and returns it
 // with the sentence.
-func (s *Space) Degraded(name, reason string) (*v1alpha1.Memcached, string) {
+func (s *Space) Degraded(name, reason string) (*v1beta1.Memcached, string) {
 	s.Helper()
 	var sentence string
-	m := s.Await(name, "Degraded: "+reason, func(m *v1alpha1.Memcached) error {
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	m := s.Await(name, "Degraded: "+reason, func(m *v1beta1.Memcached) error {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionDegraded)
 		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
 			return fmt.Errorf("Degraded is %+v", c)
 		}
@@ -187,7 +187,7 @@ func (s *Space) Event(name, reason string, words ...string) {
 }
 
 // Shard returns a shard of the status of a Memcached.
-func (s *Space) Shard(m *v1alpha1.Memcached, ordinal int) v1alpha1.ShardStatus {
+func (s *Space) Shard(m *v1beta1.Memcached, ordinal int) v1beta1.ShardStatus {
 	s.Helper()
 	shard, err := cluster.Shard(m, ordinal)
 	s.Must(err)
@@ -281,9 +281,9 @@ func (s *Space) In(t *testing.T) *Space {
 }
 
 // Updated waits until every shard of a Memcached matches its spec, and answers.
-func (s *Space) Updated(name string) *v1alpha1.Memcached {
+func (s *Space) Updated(name string) *v1beta1.Memcached {
 	s.Helper()
-	m := s.Await(name, "updated", func(m *v1alpha1.Memcached) error {
+	m := s.Await(name, "updated", func(m *v1beta1.Memcached) error {
 		if u := m.Status.Update; u != nil {
 			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
 		}
@@ -320,7 +320,7 @@ func (s *Space) NoPreflightPods() {
 	s.Helper()
 	s.Eventually("no preflight pods", func(ctx context.Context) error {
 		var pods corev1.PodList
-		err := K.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelName: annotations.PreflightName})
+		err := K.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelName: annotations.PreflightName})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%s is there", pods.Items[0].Name)
 		}
@@ -337,7 +337,7 @@ func IsReady(pod corev1.Pod) bool {
 
 // Scale reads the scale subresource, as "kubectl scale" does.
 func (s *Space) Scale(name string) (*autoscalingv1.Scale, error) {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Namespace, m.Name = s.Namespace, name
 	scale := &autoscalingv1.Scale{}
 	err := K.SubResource("scale").Get(s.Ctx, m, scale)
@@ -353,7 +353,7 @@ func (s *Space) ScaleTo(name string, size int32) {
 			return err
 		}
 		scale.Spec.Replicas = size
-		m := &v1alpha1.Memcached{}
+		m := &v1beta1.Memcached{}
 		m.Namespace, m.Name = s.Namespace, name
 		return K.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))
 	})

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -32,7 +32,7 @@ var Options = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/li
 // a pod. The spec is "valid", "paused", "rejected" or "being deleted", a set and a service a state of
 // AddObject, and a pod is "none", "starting", "ready" or "ready and terminating".
 func Observation(size int32, spec string, sets, services [2]string, pods [2]string) *observation.Observation {
-	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
+	m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{
 		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
 		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
 	}}
@@ -77,7 +77,7 @@ func AddObject(obs *observation.Observation, key resources.Key, state string) {
 	o.SetNamespace("default")
 	o.SetUID(types.UID(state + " " + key.String()))
 	controlledBy := func(kind, name string, uid types.UID) {
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}})
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}})
 	}
 	switch state {
 	case "ours":
@@ -112,7 +112,7 @@ type Shard struct {
 
 // NewShard returns a shard with a ready pod, named "first".
 func NewShard(template, pod, update resources.PodRevision) *Shard {
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Name, m.Spec.Size = "cache", ptr.To[int32](2)
 	f := &Shard{Set: shardtest.ReplicaSet("cache-0", template), Pod: shardtest.Pod("first", pod)}
 	f.Observation = &observation.Observation{Memcached: m, Now: time.Unix(1000, 0), UpdateRevision: update,

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -24,7 +24,7 @@ var Now = time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 // such as "cache-0-x", whose start the status describes, and all objects are up to date. The plan for it has no actions.
 func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Observation {
 	t.Helper()
-	m := &v1alpha1.Memcached{}
+	m := &v1beta1.Memcached{}
 	m.Spec = shardtest.Revision(t).Spec
 	m.Spec.Image = ""
 	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", UID, 7
@@ -42,8 +42,8 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 		desired[ordinal] = resources.Shard{Revision: obs.UpdateRevision, Annotations: map[string]string{}}
 		name := resources.ShardName("cache", ordinal)
 		obs.Pods[name] = []*corev1.Pod{Pod(obs, name, "x")}
-		m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, PodName: name + "-x", Ready: true, Current: true, Start: v1alpha1.StartCold,
-			ContainerID: shardtest.RunningContainer, Revision: obs.UpdateRevision.Hash(), StartedAt: ptr.To(v1alpha1.Time(Now.Add(-time.Hour)))})
+		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, PodName: name + "-x", Ready: true, Current: true, Start: v1beta1.StartCold,
+			ContainerID: shardtest.RunningContainer, Revision: obs.UpdateRevision.Hash(), StartedAt: ptr.To(v1beta1.Time(Now.Add(-time.Hour)))})
 	}
 	for _, want := range resources.NewBuilder(m, Options).Desired(desired) {
 		AddObject(obs, want.Key, "ours")
@@ -65,7 +65,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 func Pod(obs *observation.Observation, shard, suffix string) *corev1.Pod {
 	pod := shardtest.Pod(shard+"-"+suffix, obs.UpdateRevision)
 	pod.Namespace, pod.Status.PodIP, pod.Spec.NodeName = obs.Memcached.Namespace, "10.0.0.1", "node1"
-	pod.Annotations[annotations.Handover] = string(v1alpha1.HandoverStrict)
+	pod.Annotations[annotations.Handover] = string(v1beta1.HandoverStrict)
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 	return pod
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -20,13 +20,13 @@ import (
 const RunningContainer = "running"
 
 // Edit changes a spec.
-type Edit func(*v1alpha1.MemcachedSpec)
+type Edit func(*v1beta1.MemcachedSpec)
 
 // Revision returns the pod revision of a spec with the CRD's defaults and some edits; nil
 // edits nothing.
 func Revision(t testing.TB, edits ...Edit) resources.PodRevision {
 	t.Helper()
-	spec := v1alpha1.MemcachedSpec{
+	spec := v1beta1.MemcachedSpec{
 		Size: ptr.To[int32](3), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
 		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
 	}
@@ -44,7 +44,7 @@ func Revision(t testing.TB, edits ...Edit) resources.PodRevision {
 
 // All combines edits.
 func All(edits ...Edit) Edit {
-	return func(s *v1alpha1.MemcachedSpec) {
+	return func(s *v1beta1.MemcachedSpec) {
 		for _, edit := range edits {
 			edit(s)
 		}
@@ -52,24 +52,24 @@ func All(edits ...Edit) Edit {
 }
 
 // Version sets the version.
-func Version(version string) Edit { return func(s *v1alpha1.MemcachedSpec) { s.Version = version } }
+func Version(version string) Edit { return func(s *v1beta1.MemcachedSpec) { s.Version = version } }
 
 // Image sets the image.
-func Image(reference string) Edit { return func(s *v1alpha1.MemcachedSpec) { s.Image = reference } }
+func Image(reference string) Edit { return func(s *v1beta1.MemcachedSpec) { s.Image = reference } }
 
 // Memory sets the memory.
 func Memory(quantity string) Edit {
-	return func(s *v1alpha1.MemcachedSpec) { s.Memory = ptr.To(resource.MustParse(quantity)) }
+	return func(s *v1beta1.MemcachedSpec) { s.Memory = ptr.To(resource.MustParse(quantity)) }
 }
 
 // MaxConnections sets maxConnections.
 func MaxConnections(n int32) Edit {
-	return func(s *v1alpha1.MemcachedSpec) { s.MaxConnections = &n }
+	return func(s *v1beta1.MemcachedSpec) { s.MaxConnections = &n }
 }
 
 // ExtraArgs sets extraArgs.
 func ExtraArgs(words ...string) Edit {
-	return func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = words }
+	return func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = words }
 }
 
 // Resources sets the requests and limits of a text such as
@@ -83,8 +83,8 @@ func Resources(text string) Edit {
 		}
 		return all
 	}
-	return func(s *v1alpha1.MemcachedSpec) {
-		s.Resources = &v1alpha1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}
+	return func(s *v1beta1.MemcachedSpec) {
+		s.Resources = &v1beta1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}
 	}
 }
 

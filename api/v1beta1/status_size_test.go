@@ -1,4 +1,4 @@
-package v1alpha1_test
+package v1beta1_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // names are the sizes of the names that a status contains.
@@ -21,38 +21,38 @@ const maxSize = 128
 
 // largestStatus returns the largest status that a Memcached can have: all its fields are set, and all
 // bounded ones are at their bounds.
-func largestStatus(n names) v1alpha1.MemcachedStatus {
+func largestStatus(n names) v1beta1.MemcachedStatus {
 	text := func(size int) string { return strings.Repeat("x", size) }
 	now := metav1.NewTime(time.Date(2026, 11, 22, 10, 20, 30, 0, time.UTC))
-	s := v1alpha1.MemcachedStatus{
-		ObservedGeneration: 1000, Phase: v1alpha1.PhaseProgressing, Size: maxSize, ReadySize: maxSize, UpdatedSize: maxSize, Ready: "128/128",
-		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1alpha1.LabelInstance + "=" + text(n.memcached),
-		Bootstrap: &v1alpha1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1alpha1.TransferComplete, Message: text(v1alpha1.MaxMessage)},
-		Update: &v1alpha1.UpdateStatus{
-			Revision: text(16), Updated: maxSize, Shard: text(n.memcached + len("-127")), Method: v1alpha1.UpdateRecreate, RollingBack: true,
-			Gate: v1alpha1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1alpha1.MaxMessage),
+	s := v1beta1.MemcachedStatus{
+		ObservedGeneration: 1000, Phase: v1beta1.PhaseProgressing, Size: maxSize, ReadySize: maxSize, UpdatedSize: maxSize, Ready: "128/128",
+		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1beta1.LabelInstance + "=" + text(n.memcached),
+		Bootstrap: &v1beta1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1beta1.TransferComplete, Message: text(v1beta1.MaxMessage)},
+		Update: &v1beta1.UpdateStatus{
+			Revision: text(16), Updated: maxSize, Shard: text(n.memcached + len("-127")), Method: v1beta1.UpdateRecreate, RollingBack: true,
+			Gate: v1beta1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1beta1.MaxMessage),
 		},
 	}
-	s.TLS = &v1alpha1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
-	s.Binding = &v1alpha1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1alpha1.MaxMessage)}
-	s.Discovery = &v1alpha1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, ChangedAt: now}
-	s.External = &v1alpha1.ExternalStatus{Message: text(v1alpha1.MaxMessage)}
+	s.TLS = &v1beta1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
+	s.Binding = &v1beta1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1beta1.MaxMessage)}
+	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, ChangedAt: now}
+	s.External = &v1beta1.ExternalStatus{Message: text(v1beta1.MaxMessage)}
 	misses := int64(1e11)
-	s.LastUpdate = &v1alpha1.UpdateCost{
+	s.LastUpdate = &v1beta1.UpdateCost{
 		Revision: text(16), StartedAt: now, FinishedAt: &now, Shards: maxSize, Items: 1e11, ItemsBefore: 1e11,
 		UnavailableMilliseconds: 1e7, MaxUnavailableMilliseconds: 1e4, ExtraMisses: &misses, HitRatioRecoveredAt: &now,
 	}
-	for _, condition := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+	for _, condition := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		s.Conditions = append(s.Conditions, metav1.Condition{
-			Type: condition, Status: metav1.ConditionFalse, Reason: string(v1alpha1.GateOutsideMaintenanceWindow), Message: text(v1alpha1.MaxMessage),
+			Type: condition, Status: metav1.ConditionFalse, Reason: string(v1beta1.GateOutsideMaintenanceWindow), Message: text(v1beta1.MaxMessage),
 			ObservedGeneration: 1000, LastTransitionTime: now,
 		})
 	}
 	for ordinal := range maxSize {
-		shard := v1alpha1.ShardStatus{
-			Name: fmt.Sprintf("%s-%d", text(n.memcached), ordinal), NodeName: text(n.node), Version: "1.6.45", AgentVersion: text(v1alpha1.MaxAgentVersion), Revision: text(16),
-			Start: v1alpha1.StartHandedOver, ContainerID: text(v1alpha1.MaxContainerID), Restart: text(v1alpha1.MaxRestart), StartedAt: &now,
-			Items: 1e8, ItemsBefore: 1e8, GapMilliseconds: 1e4, AgentUnreachableSince: &now, Message: text(v1alpha1.MaxShardMessage),
+		shard := v1beta1.ShardStatus{
+			Name: fmt.Sprintf("%s-%d", text(n.memcached), ordinal), NodeName: text(n.node), Version: "1.6.45", AgentVersion: text(v1beta1.MaxAgentVersion), Revision: text(16),
+			Start: v1beta1.StartHandedOver, ContainerID: text(v1beta1.MaxContainerID), Restart: text(v1beta1.MaxRestart), StartedAt: &now,
+			Items: 1e8, ItemsBefore: 1e8, GapMilliseconds: 1e4, AgentUnreachableSince: &now, Message: text(v1beta1.MaxShardMessage),
 		}
 		shard.PodName = shard.Name + "-abcde"
 		s.Shards = append(s.Shards, shard)

@@ -1,4 +1,4 @@
-package v1alpha1_test
+package v1beta1_test
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
 )
 
 func schemaOf(t *testing.T, plural string) *schemaedit.Schema {
 	t.Helper()
-	schema, err := schemaedit.Load("../../config/crd/bases/" + v1alpha1.GroupVersion.Group + "_" + plural + ".yaml")
+	schema, err := schemaedit.Load("../../config/crd/bases/" + v1beta1.GroupVersion.Group + "_" + plural + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func admit(t *testing.T, schema *schemaedit.Schema, kind, name, spec string) (*u
 		t.Fatal(err)
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	o.SetName(name)
 	return schema.Admit(t.Context(), o, nil)
 }
@@ -156,7 +156,7 @@ func TestAdmission(t *testing.T) {
 }
 
 func TestDefaultsOfAnEmptySpec(t *testing.T) {
-	var m v1alpha1.Memcached
+	var m v1beta1.Memcached
 	o, err := admit(t, schemaOf(t, "memcacheds"), "Memcached", "cache", "{}")
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &m)

@@ -1,4 +1,4 @@
-package v1alpha1_test
+package v1beta1_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/testcrd"
 )
 
@@ -17,20 +17,20 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		plural, path string
 		want         any
 	}{
-		{"memcacheds", "spec.hashing.serverNameTemplate", v1alpha1.DefaultServerNameTemplate},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.timeoutSeconds", v1alpha1.DefaultHitRatioTimeoutSeconds},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.percent", v1alpha1.DefaultHitRatioPercent},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.minRequests", v1alpha1.DefaultHitRatioMinRequests},
-		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1alpha1.DefaultItemsPerSecond},
-		{"memcachedrestores", "spec.rateLimit.mebibytesPerSecond", v1alpha1.DefaultMebibytesPerSecond},
-		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1alpha1.DefaultFailedBackupsHistoryLimit},
-		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
-		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1alpha1.DefaultFinalBackupDeadlineSeconds},
-		{"memcacheds", "spec.refill.maxAgeSeconds", v1alpha1.DefaultRefillMaxAgeSeconds},
-		{"memcachedbackups", "spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
-		{"memcachedrestores", "spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
-		{"memcachedscheduledbackups", "spec.backupTemplate.spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
-		{"memcachedscheduledbackups", "spec.startingDeadlineSeconds", v1alpha1.DefaultStartingDeadlineSeconds},
+		{"memcacheds", "spec.hashing.serverNameTemplate", v1beta1.DefaultServerNameTemplate},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.timeoutSeconds", v1beta1.DefaultHitRatioTimeoutSeconds},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.percent", v1beta1.DefaultHitRatioPercent},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.minRequests", v1beta1.DefaultHitRatioMinRequests},
+		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1beta1.DefaultItemsPerSecond},
+		{"memcachedrestores", "spec.rateLimit.mebibytesPerSecond", v1beta1.DefaultMebibytesPerSecond},
+		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1beta1.DefaultFailedBackupsHistoryLimit},
+		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
+		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1beta1.DefaultFinalBackupDeadlineSeconds},
+		{"memcacheds", "spec.refill.maxAgeSeconds", v1beta1.DefaultRefillMaxAgeSeconds},
+		{"memcachedbackups", "spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
+		{"memcachedrestores", "spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
+		{"memcachedscheduledbackups", "spec.backupTemplate.spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
+		{"memcachedscheduledbackups", "spec.startingDeadlineSeconds", v1beta1.DefaultStartingDeadlineSeconds},
 	} {
 		field := testcrd.Schema(t, "../..", c.plural)
 		for name := range strings.SplitSeq(c.path, ".") {
