@@ -1,11 +1,18 @@
 package v1beta1
 
+// Condition types that tools such as kstatus, Flux and Argo CD read, of every kind. All of them are always present, and at
+// most one is True.
+const (
+	// ConditionReady is True when the object is as its spec says.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the object becomes ready without manual intervention.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when the object doesn't become ready without manual intervention.
+	ConditionStalled = "Stalled"
+)
+
 // Condition types of a Memcached. All of them are always present.
 const (
-	// ConditionReady is True when all desired shards are ready and match the spec:
-	// Available is True, Progressing and Degraded are False. Its reason and message are those
-	// of the condition that decides.
-	ConditionReady = "Ready"
 	// ConditionAvailable is True when all desired shards are ready.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the operator or Kubernetes applies the spec.
