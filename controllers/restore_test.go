@@ -64,7 +64,7 @@ func TestRunningRestoreWithoutJobWithdrawsForReplacement(t *testing.T) {
 	if r := w.restore("fill"); !r.IsActive(w.clock.Now()) {
 		t.Fatalf("the restore is %+v", r.Status)
 	}
-	m.Status.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: "fresh-1", Method: v1beta1.UpdateReplace, Gate: v1beta1.GateRestoreRunning, Since: metav1.NewTime(w.clock.Now())}
+	m.Status.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: "fresh-1", Method: v1beta1.UpdateReplace, Gate: v1beta1.GateRestoreRunning, LastTransitionTime: metav1.NewTime(w.clock.Now())}
 	w.must(w.admin.Status().Update(w.ctx, m))
 	w.converge()
 	r := w.restore("fill")

@@ -957,17 +957,17 @@ type MemcachedStatus struct {
 	// +optional
 	Size int32 `json:"size"`
 
-	// ReadySize is the number of shards that are ready.
+	// ReadyShards is the number of shards that are ready.
 	//
 	// +optional
-	ReadySize int32 `json:"readySize"`
+	ReadyShards int32 `json:"readyShards"`
 
-	// UpdatedSize is the number of shards that match the spec.
+	// UpdatedShards is the number of shards that match the spec.
 	//
 	// +optional
-	UpdatedSize int32 `json:"updatedSize"`
+	UpdatedShards int32 `json:"updatedShards"`
 
-	// Ready is readySize of the desired size, such as 2/3.
+	// Ready is readyShards of the desired size, such as 2/3.
 	//
 	// +optional
 	Ready string `json:"ready,omitempty"`
@@ -1131,8 +1131,8 @@ type DiscoveryStatus struct {
 	// scaling in removes is removed from the list before it is deleted.
 	Size int32 `json:"size"`
 
-	// ChangedAt is when the list got this version.
-	ChangedAt metav1.Time `json:"changedAt"`
+	// LastChangeTime is when the list got this version.
+	LastChangeTime metav1.Time `json:"lastChangeTime"`
 }
 
 // BindingStatus is the Secret to which workloads are bound.
@@ -1209,8 +1209,8 @@ type UpdateStatus struct {
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
-	// Since is when the update of this shard reached this method and gate.
-	Since metav1.Time `json:"since"`
+	// LastTransitionTime is when the update of this shard reached this method and gate.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 
 	// Message describes the progress in a sentence.
 	//
@@ -1229,14 +1229,14 @@ type UpdateCost struct {
 	// Revision is a hash of the pod configuration that the update leads to.
 	Revision string `json:"revision"`
 
-	// StartedAt is when the first shard was changed.
-	StartedAt metav1.Time `json:"startedAt"`
+	// StartTime is when the first shard was changed.
+	StartTime metav1.Time `json:"startTime"`
 
-	// FinishedAt is when all shards matched the spec. It is absent while the update goes on, and
+	// CompletionTime is when all shards matched the spec. It is absent while the update goes on, and
 	// after another change took its place.
 	//
 	// +optional
-	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
 	// Shards is the number of shards that started again, in the same pod or in another one.
 	Shards int32 `json:"shards"`
@@ -1263,11 +1263,11 @@ type UpdateCost struct {
 	// +optional
 	ExtraMisses *int64 `json:"extraMisses,omitempty"`
 
-	// HitRatioRecoveredAt is when each shard had at least 90% of that hit ratio again, over the
+	// HitRatioRecoveryTime is when each shard had at least 90% of that hit ratio again, over the
 	// last minute and at least 1,000 lookups.
 	//
 	// +optional
-	HitRatioRecoveredAt *metav1.Time `json:"hitRatioRecoveredAt,omitempty"`
+	HitRatioRecoveryTime *metav1.Time `json:"hitRatioRecoveryTime,omitempty"`
 }
 
 // Bounds of what a status contains.
@@ -1322,31 +1322,31 @@ type ShardStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Current is whether the pod matches the spec.
-	Current bool `json:"current"`
+	// UpToDate is whether the pod matches the spec.
+	UpToDate bool `json:"upToDate"`
 
-	// Start is Warm when memcached last started with its items, HandedOver when it received those of
+	// StartResult is Warm when memcached last started with its items, HandedOver when it received those of
 	// the shard's previous pod, Cold when it started empty, and empty until that is known. Other
 	// values can follow. While a new pod starts, it describes the previous one.
 	//
 	// +optional
-	Start StartResult `json:"start,omitempty"`
+	StartResult StartResult `json:"startResult,omitempty"`
 
 	// ContainerID is the first 12 characters of the ID of the container whose start version,
-	// start and the fields below describe.
+	// startResult and the fields below describe.
 	//
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 
-	// Restart is the value of the pod's restart annotation at that start.
+	// RestartAnnotation is the value of the pod's restart annotation at that start.
 	//
 	// +optional
-	Restart string `json:"restart,omitempty"`
+	RestartAnnotation string `json:"restartAnnotation,omitempty"`
 
-	// StartedAt is when memcached last became ready.
+	// StartTime is when memcached last became ready.
 	//
 	// +optional
-	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// Items that memcached contained right after its last start.
 	//
@@ -1354,23 +1354,23 @@ type ShardStatus struct {
 	Items int64 `json:"items,omitempty"`
 
 	// ItemsBefore is how many items memcached contained when it was last saved, in the previous pod
-	// if start is HandedOver.
+	// if startResult is HandedOver.
 	//
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
 	// GapMilliseconds is for how long no memcached of the shard responded during the handover, if
-	// start is HandedOver. It doesn't include the time in which clients connect to the new pod.
+	// startResult is HandedOver. It doesn't include the time in which clients connect to the new pod.
 	//
 	// +optional
 	GapMilliseconds int64 `json:"gapMilliseconds,omitempty"`
 
-	// AgentUnreachableSince is when the agent in the shard's pod stopped answering the operator's
+	// AgentUnreachableTime is when the agent in the shard's pod stopped answering the operator's
 	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator
 	// queries it after a start and during an update.
 	//
 	// +optional
-	AgentUnreachableSince *metav1.Time `json:"agentUnreachableSince,omitempty"`
+	AgentUnreachableTime *metav1.Time `json:"agentUnreachableTime,omitempty"`
 
 	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes.
 	//
@@ -1387,7 +1387,7 @@ type ShardStatus struct {
 // +kubebuilder:metadata:labels="servicebinding.io/provisioned-service=true"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that the shards run"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Ready shards of the desired number"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=".status.updatedSize",description="Shards that match the spec"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=".status.updatedShards",description="Shards that match the spec"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"

@@ -25,22 +25,22 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 	text := func(size int) string { return strings.Repeat("x", size) }
 	now := metav1.NewTime(time.Date(2026, 11, 22, 10, 20, 30, 0, time.UTC))
 	s := v1beta1.MemcachedStatus{
-		ObservedGeneration: 1000, Phase: v1beta1.PhaseProgressing, Size: maxSize, ReadySize: maxSize, UpdatedSize: maxSize, Ready: "128/128",
+		ObservedGeneration: 1000, Phase: v1beta1.PhaseProgressing, Size: maxSize, ReadyShards: maxSize, UpdatedShards: maxSize, Ready: "128/128",
 		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1beta1.LabelInstance + "=" + text(n.memcached),
 		Bootstrap: &v1beta1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1beta1.TransferComplete, Message: text(v1beta1.MaxMessage)},
 		Update: &v1beta1.UpdateStatus{
 			Revision: text(16), Updated: maxSize, Shard: text(n.memcached + len("-127")), Method: v1beta1.UpdateRecreate, RollingBack: true,
-			Gate: v1beta1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1beta1.MaxMessage),
+			Gate: v1beta1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, LastTransitionTime: now, Message: text(v1beta1.MaxMessage),
 		},
 	}
 	s.TLS = &v1beta1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
 	s.Binding = &v1beta1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1beta1.MaxMessage)}
-	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, ChangedAt: now}
+	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, LastChangeTime: now}
 	s.External = &v1beta1.ExternalStatus{Message: text(v1beta1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1beta1.UpdateCost{
-		Revision: text(16), StartedAt: now, FinishedAt: &now, Shards: maxSize, Items: 1e11, ItemsBefore: 1e11,
-		UnavailableMilliseconds: 1e7, MaxUnavailableMilliseconds: 1e4, ExtraMisses: &misses, HitRatioRecoveredAt: &now,
+		Revision: text(16), StartTime: now, CompletionTime: &now, Shards: maxSize, Items: 1e11, ItemsBefore: 1e11,
+		UnavailableMilliseconds: 1e7, MaxUnavailableMilliseconds: 1e4, ExtraMisses: &misses, HitRatioRecoveryTime: &now,
 	}
 	for _, condition := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		s.Conditions = append(s.Conditions, metav1.Condition{
@@ -51,8 +51,8 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 	for ordinal := range maxSize {
 		shard := v1beta1.ShardStatus{
 			Name: fmt.Sprintf("%s-%d", text(n.memcached), ordinal), NodeName: text(n.node), Version: "1.6.45", AgentVersion: text(v1beta1.MaxAgentVersion), Revision: text(16),
-			Start: v1beta1.StartHandedOver, ContainerID: text(v1beta1.MaxContainerID), Restart: text(v1beta1.MaxRestart), StartedAt: &now,
-			Items: 1e8, ItemsBefore: 1e8, GapMilliseconds: 1e4, AgentUnreachableSince: &now, Message: text(v1beta1.MaxShardMessage),
+			StartResult: v1beta1.StartHandedOver, ContainerID: text(v1beta1.MaxContainerID), RestartAnnotation: text(v1beta1.MaxRestart), StartTime: &now,
+			Items: 1e8, ItemsBefore: 1e8, GapMilliseconds: 1e4, AgentUnreachableTime: &now, Message: text(v1beta1.MaxShardMessage),
 		}
 		shard.PodName = shard.Name + "-abcde"
 		s.Shards = append(s.Shards, shard)
@@ -68,8 +68,8 @@ func TestStatusOfTheMostShardsFits(t *testing.T) {
 		names
 		limit int // bytes; every write of the status sends them all
 	}{
-		"usual names":       {names{memcached: 20, namespace: 20, node: 30, balancer: 15}, 104_000},
-		"the longest names": {names{memcached: 52, namespace: 63, node: 253, balancer: 253}, 185_000},
+		"usual names":       {names{memcached: 20, namespace: 20, node: 30, balancer: 15}, 110_000},
+		"the longest names": {names{memcached: 52, namespace: 63, node: 253, balancer: 253}, 192_000},
 	} {
 		raw, err := json.Marshal(largestStatus(c.names))
 		if err != nil {

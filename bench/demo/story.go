@@ -373,8 +373,8 @@ func (d *demo) deletePod(ctx context.Context) error {
 		return err
 	}
 	report := connections.Stop()
-	if now.Start != v1beta1.StartHandedOver || now.Items == 0 || now.Items < now.ItemsBefore*999/1000 {
-		return fmt.Errorf("the status reports that the new pod started %q with %d of %d items", now.Start, now.Items, now.ItemsBefore)
+	if now.StartResult != v1beta1.StartHandedOver || now.Items == 0 || now.Items < now.ItemsBefore*999/1000 {
+		return fmt.Errorf("the status reports that the new pod started %q with %d of %d items", now.StartResult, now.Items, now.ItemsBefore)
 	}
 	if err := d.HasEvent(ctx, d.key, v1beta1.EventShardHandedOver, shard); err != nil {
 		return err
@@ -402,8 +402,8 @@ func (d *demo) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if after.PodName != shard.PodName || after.Start != v1beta1.StartWarm {
-		return fmt.Errorf("after the restart shard %s is in pod %s and started %q, want a warm start in pod %s", shard.Name, after.PodName, after.Start, shard.PodName)
+	if after.PodName != shard.PodName || after.StartResult != v1beta1.StartWarm {
+		return fmt.Errorf("after the restart shard %s is in pod %s and started %q, want a warm start in pod %s", shard.Name, after.PodName, after.StartResult, shard.PodName)
 	}
 	d.result("restarted after %.1f s: the status reports %d of %d items", time.Since(began).Seconds(), after.Items, after.ItemsBefore)
 	count, err := d.count(minWarm, ordinal)

@@ -118,8 +118,8 @@ func (d *demo) changeVersion(ctx context.Context, l *load.Load, version string) 
 		return err
 	}
 	for _, s := range m.Status.Shards {
-		if s.Start != v1beta1.StartWarm {
-			return fmt.Errorf("shard %s started %q, want a warm start", s.Name, s.Start)
+		if s.StartResult != v1beta1.StartWarm {
+			return fmt.Errorf("shard %s started %q, want a warm start", s.Name, s.StartResult)
 		}
 	}
 	d.result("all shards run %s after %.1f s with their items", version, time.Since(began).Seconds())

@@ -239,8 +239,8 @@ func checkMemcached(m *v1beta1.Memcached, version string) error {
 		if err != nil {
 			return err
 		}
-		if s.Version != version || !s.Current || !s.Ready {
-			return fmt.Errorf("shard %s: version %s, current %t, ready %t", s.Name, s.Version, s.Current, s.Ready)
+		if s.Version != version || !s.UpToDate || !s.Ready {
+			return fmt.Errorf("shard %s: version %s, current %t, ready %t", s.Name, s.Version, s.UpToDate, s.Ready)
 		}
 	}
 	return nil

@@ -37,8 +37,8 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 			if s.ContainerID == "" {
 				t.Fatalf("the answer wasn't recorded: %+v", s)
 			}
-			if s.Start != "" && s.Start != v1beta1.StartCold {
-				t.Errorf("start %q", s.Start)
+			if s.StartResult != "" && s.StartResult != v1beta1.StartCold {
+				t.Errorf("start %q", s.StartResult)
 			}
 			if s.Items < 0 || s.ItemsBefore < 0 || s.GapMilliseconds < 0 {
 				t.Errorf("the status has negative numbers: %+v", s)

@@ -130,7 +130,7 @@ func TestStatusReportsReadyShards(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	for _, shard := range m.Status.Shards {
-		if !shard.Ready || !shard.Current || shard.Start != v1beta1.StartCold || shard.Version != "1.6.45" || shard.Revision == "" || shard.NodeName != "node1" {
+		if !shard.Ready || !shard.UpToDate || shard.StartResult != v1beta1.StartCold || shard.Version != "1.6.45" || shard.Revision == "" || shard.NodeName != "node1" {
 			t.Errorf("shard %+v", shard)
 		}
 	}

@@ -151,7 +151,7 @@ func (c *Changes) OnUpdate(was, is any) {
 	c.update(h, before.Status.Update, after)
 	c.cost(before.Status.LastUpdate, after.Status.LastUpdate)
 	c.shards(h, &before.Status, after)
-	if s := after.Status; s.Update == nil && s.ReadySize == s.Size && s.UpdatedSize == s.Size {
+	if s := after.Status; s.Update == nil && s.ReadyShards == s.Size && s.UpdatedShards == s.Size {
 		clear(h.methods)
 	}
 	if h.unused() {
@@ -179,7 +179,7 @@ func (c *Changes) update(h *history, was *v1beta1.UpdateStatus, m *v1beta1.Memca
 	is := m.Status.Update
 	if was != nil && (is == nil || is.Revision != was.Revision) {
 		outcome := updateSuperseded
-		if is == nil && m.Status.UpdatedSize == m.Status.Size {
+		if is == nil && m.Status.UpdatedShards == m.Status.Size {
 			outcome = updateFinished
 			if h.revision == was.Revision {
 				observe(c.updateDuration, c.clock.Since(h.updateSince))
@@ -206,14 +206,14 @@ func (c *Changes) cost(was, is *v1beta1.UpdateCost) {
 	if is == nil {
 		return
 	}
-	if was == nil || was.Revision != is.Revision || !was.StartedAt.Equal(&is.StartedAt) {
+	if was == nil || was.Revision != is.Revision || !was.StartTime.Equal(&is.StartTime) {
 		was = &v1beta1.UpdateCost{}
 	}
 	c.unavailable.Add(float64(max(max(is.UnavailableMilliseconds, 0)-max(was.UnavailableMilliseconds, 0), 0)) / 1000)
 	if was.ExtraMisses == nil && is.ExtraMisses != nil {
 		c.misses.Add(float64(max(*is.ExtraMisses, 0)))
-		if is.HitRatioRecoveredAt != nil {
-			observe(c.recovery, is.HitRatioRecoveredAt.Sub(is.StartedAt.Time))
+		if is.HitRatioRecoveryTime != nil {
+			observe(c.recovery, is.HitRatioRecoveryTime.Sub(is.StartTime.Time))
 		}
 	}
 }
@@ -237,11 +237,11 @@ func (c *Changes) shards(h *history, was *v1beta1.MemcachedStatus, m *v1beta1.Me
 		}
 		if since, ok := h.unavailable[s.Name]; ok && s.Ready {
 			delete(h.unavailable, s.Name)
-			if s.Start != v1beta1.StartHandedOver {
+			if s.StartResult != v1beta1.StartHandedOver {
 				observe(c.notReady.WithLabelValues(method), c.clock.Since(since))
 			}
 		}
-		if last.Start != "" && s.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart) {
+		if last.StartResult != "" && s.StartResult != "" && (s.ContainerID != last.ContainerID || s.RestartAnnotation != last.RestartAnnotation) {
 			c.start(h, last, s, method)
 			delete(h.methods, s.Name)
 		}
@@ -255,7 +255,7 @@ func (c *Changes) shards(h *history, was *v1beta1.MemcachedStatus, m *v1beta1.Me
 // is decreased panics.
 func (c *Changes) start(h *history, last, s *v1beta1.ShardStatus, method string) {
 	before, items := max(s.ItemsBefore, 0), max(s.Items, 0)
-	if s.Start == v1beta1.StartCold {
+	if s.StartResult == v1beta1.StartCold {
 		if before == 0 {
 			before = max(last.Items, 0)
 		}
@@ -268,7 +268,7 @@ func (c *Changes) start(h *history, last, s *v1beta1.ShardStatus, method string)
 	kept := min(items, before)
 	c.items.WithLabelValues("kept").Add(float64(kept))
 	c.items.WithLabelValues("lost").Add(float64(before - kept))
-	if s.Start == v1beta1.StartHandedOver {
+	if s.StartResult == v1beta1.StartHandedOver {
 		observe(c.notReady.WithLabelValues(method), time.Duration(s.GapMilliseconds)*time.Millisecond)
 	}
 }

@@ -62,8 +62,8 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	}
 	send(info, prometheus.GaugeValue, 1, m.Status.Version)
 	send(shardsDesired, prometheus.GaugeValue, float64(desired))
-	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadySize))
-	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedSize))
+	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadyShards))
+	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedShards))
 	send(shardLosses, prometheus.CounterValue, float64(losses))
 	for i := range m.Status.Conditions {
 		if c := &m.Status.Conditions[i]; exportedConditions[c.Type] {
@@ -71,7 +71,7 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 		}
 	}
 	if u := m.Status.Update; u != nil {
-		send(updateStep, prometheus.GaugeValue, float64(u.Since.Unix()), string(u.Method), string(u.Gate))
+		send(updateStep, prometheus.GaugeValue, float64(u.LastTransitionTime.Unix()), string(u.Method), string(u.Gate))
 	}
 }
 

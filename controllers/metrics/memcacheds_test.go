@@ -63,10 +63,10 @@ func scrape(t testing.TB, collectors ...prometheus.Collector) []string {
 func exampleMemcached(name string) *v1beta1.Memcached {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
 	m.Spec.Size = new(int32(3))
-	m.Status = v1beta1.MemcachedStatus{Size: 3, ReadySize: 3, UpdatedSize: 3, Version: "1.6.45"}
+	m.Status = v1beta1.MemcachedStatus{Size: 3, ReadyShards: 3, UpdatedShards: 3, Version: "1.6.45"}
 	for i := range 3 {
-		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: fmt.Sprintf("%s-%d", name, i), Ready: true, Current: true,
-			Start: v1beta1.StartCold, ContainerID: "one", Items: 100})
+		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: fmt.Sprintf("%s-%d", name, i), Ready: true, UpToDate: true,
+			StartResult: v1beta1.StartCold, ContainerID: "one", Items: 100})
 	}
 	for _, c := range []struct{ name, reason string }{{"Ready", "AllShardsReady"}, {"Available", "AllShardsReady"}, {"Progressing", "UpToDate"}, {"Degraded", "AsExpected"}} {
 		status := metav1.ConditionFalse
@@ -80,8 +80,8 @@ func exampleMemcached(name string) *v1beta1.Memcached {
 
 func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	m := exampleMemcached("cache")
-	m.Status.ReadySize, m.Status.UpdatedSize = 2, 1
-	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, Since: metav1.Unix(1700000000, 0)}
+	m.Status.ReadyShards, m.Status.UpdatedShards = 2, 1
+	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, LastTransitionTime: metav1.Unix(1700000000, 0)}
 	cache := &objects{memcacheds: []v1beta1.Memcached{*m}}
 	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
 	want := []string{
@@ -163,14 +163,14 @@ func (s *story) counts(t *testing.T) []string {
 
 func restart(s *v1beta1.ShardStatus, start v1beta1.StartResult, items, before int64) {
 	s.ContainerID += "x"
-	s.Start, s.Items, s.ItemsBefore, s.Ready = start, items, before, true
+	s.StartResult, s.Items, s.ItemsBefore, s.Ready = start, items, before, true
 }
 
 func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 	replaced := func(shard string, gate v1beta1.Gate) func(*v1beta1.MemcachedStatus) {
 		return func(s *v1beta1.MemcachedStatus) {
 			s.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: shard, Method: v1beta1.UpdateReplace, Gate: gate}
-			s.UpdatedSize = 0
+			s.UpdatedShards = 0
 		}
 	}
 	for _, test := range []struct {
@@ -183,7 +183,7 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			s.then(2, func(m *v1beta1.MemcachedStatus) { m.Shards[0].Ready = false })
 			s.then(0, replaced("cache-1", v1beta1.GateShardInTransition))
 			s.then(8, func(m *v1beta1.MemcachedStatus) { restart(&m.Shards[0], v1beta1.StartCold, 0, 0) })
-			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedSize = nil, 3 })
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedShards = nil, 3 })
 		}, []string{`items_total{fate="lost"} 100`, `shard_unavailable_seconds_sum{method="Replace"} 8`, `shard_unavailable_seconds_count{method="Replace"} 1`,
 			`update_duration_seconds_sum 10`, `update_duration_seconds_count 1`, `updates_total{outcome="Finished"} 1`}},
 		{"a handover has the gap that the pods measured", func(s *story) {
@@ -221,7 +221,7 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			s.then(0, func(m *v1beta1.MemcachedStatus) { m.LastUpdate = cost.DeepCopy() })
 			s.then(1, func(m *v1beta1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = 900 })
 			s.then(60, func(m *v1beta1.MemcachedStatus) {
-				m.LastUpdate.ExtraMisses, m.LastUpdate.HitRatioRecoveredAt = new(int64(70)), new(metav1.NewTime(cost.StartedAt.Add(45*time.Second)))
+				m.LastUpdate.ExtraMisses, m.LastUpdate.HitRatioRecoveryTime = new(int64(70)), new(metav1.NewTime(cost.StartTime.Add(45*time.Second)))
 			})
 			s.then(600, func(m *v1beta1.MemcachedStatus) {
 				m.LastUpdate = &v1beta1.UpdateCost{Revision: "next", UnavailableMilliseconds: 100}
@@ -237,8 +237,8 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 				}
 			}
 			s.then(1, func(m *v1beta1.MemcachedStatus) {
-				m.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartedAt: metav1.Unix(0, 0), UnavailableMilliseconds: math.MinInt64,
-					ExtraMisses: new(int64(-5)), HitRatioRecoveredAt: new(metav1.Unix(-9, 0))}
+				m.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartTime: metav1.Unix(0, 0), UnavailableMilliseconds: math.MinInt64,
+					ExtraMisses: new(int64(-5)), HitRatioRecoveryTime: new(metav1.Unix(-9, 0))}
 			})
 			s.then(1, func(m *v1beta1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = -4000 })
 			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Shards[1].Ready = false })

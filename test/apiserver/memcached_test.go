@@ -224,7 +224,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	backup.Status.Phase = v1beta1.TransferComplete
 	backup.Status.Snapshot = &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
 	env.Must(admin.Status().Update(env.Ctx, backup))
-	eventually("the first start is recorded", func() bool { return env.Get("cache").Status.Shards[0].Start != "" })
+	eventually("the first start is recorded", func() bool { return env.Get("cache").Status.Shards[0].StartResult != "" })
 	env.removePod(pod)
 	next := env.RunPod("cache-0", "b", "10.0.0.2")
 	ours := func() []v1beta1.MemcachedRestore {

@@ -32,7 +32,7 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 		{"version", status.Version, defaultVersion},
 		{"image", status.Image, "docker.io/library/memcached:" + defaultVersion},
 		{"ready", status.Ready, "3/3"},
-		{"size", fmt.Sprint(status.Size, status.ReadySize), "3 3"},
+		{"size", fmt.Sprint(status.Size, status.ReadyShards), "3 3"},
 		{"nodes", fmt.Sprint(status.Nodes), fmt.Sprint([]string{pods["cache-0"].Name, pods["cache-1"].Name, pods["cache-2"].Name})},
 		{"servers", fmt.Sprint(status.Servers), strings.ReplaceAll("[cache-0.NS.svc:11211 cache-1.NS.svc:11211 cache-2.NS.svc:11211]", "NS", s.Namespace)},
 	} {
@@ -42,8 +42,8 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	}
 	for ordinal := range 3 {
 		shard := s.Shard(m, ordinal)
-		if !shard.Ready || !shard.Current || shard.Version != defaultVersion || shard.NodeName == "" || shard.Start != v1beta1.StartCold ||
-			shard.StartedAt == nil || shard.ContainerID == "" || shard.Message != "" {
+		if !shard.Ready || !shard.UpToDate || shard.Version != defaultVersion || shard.NodeName == "" || shard.StartResult != v1beta1.StartCold ||
+			shard.StartTime == nil || shard.ContainerID == "" || shard.Message != "" {
 			t.Errorf("status of a new shard is %+v", shard)
 		}
 	}

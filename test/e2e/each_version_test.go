@@ -62,7 +62,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			if now < had {
 				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
 			}
-			if shard.Version != to || shard.Start != v1beta1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
+			if shard.Version != to || shard.StartResult != v1beta1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
 				t.Errorf("the shard's status is %+v", shard)
 			}
 		}
@@ -87,13 +87,13 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		s.Event("cache", v1beta1.EventUpdateFinished, "memcached:"+to, "kept", "items")
 		s.NoPreflightPods()
 		cost := m.Status.LastUpdate
-		if cost == nil || cost.FinishedAt == nil || cost.Shards != 2 || cost.ItemsBefore != held[0]+held[1] || cost.Items < cost.ItemsBefore ||
+		if cost == nil || cost.CompletionTime == nil || cost.Shards != 2 || cost.ItemsBefore != held[0]+held[1] || cost.Items < cost.ItemsBefore ||
 			cost.MaxUnavailableMilliseconds <= 0 || cost.UnavailableMilliseconds <= cost.MaxUnavailableMilliseconds {
 			t.Errorf("the update cost %+v", cost)
 		}
 	}
 	s.Await("cache", "with its hit ratio back", func(m *v1beta1.Memcached) error {
-		if cost := m.Status.LastUpdate; cost == nil || cost.HitRatioRecoveredAt == nil || cost.ExtraMisses == nil || *cost.ExtraMisses != 0 {
+		if cost := m.Status.LastUpdate; cost == nil || cost.HitRatioRecoveryTime == nil || cost.ExtraMisses == nil || *cost.ExtraMisses != 0 {
 			return fmt.Errorf("the last update cost %+v", cost)
 		}
 		return nil

@@ -103,7 +103,7 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 func (s *space) handedOver(what string, m *v1beta1.Memcached, ordinal int, set *items.Set, size int) {
 	s.Helper()
 	shard := s.Shard(m, ordinal)
-	if shard.Start != v1beta1.StartHandedOver || float64(shard.Items) < handedShare*float64(size) {
+	if shard.StartResult != v1beta1.StartHandedOver || float64(shard.Items) < handedShare*float64(size) {
 		s.Errorf("%s: the status of shard %d is %+v", what, ordinal, shard)
 	}
 	s.Address(m.Name, ordinal)

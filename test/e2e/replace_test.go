@@ -27,7 +27,7 @@ func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	stop()
 
 	shard := s.Shard(m, 0)
-	if shard.Start != v1beta1.StartCold || shard.Items != 0 || shard.PodName == pod.Name {
+	if shard.StartResult != v1beta1.StartCold || shard.Items != 0 || shard.PodName == pod.Name {
 		t.Errorf("the status of the shard in its new pod is %+v", shard)
 	}
 	s.Event("cache", v1beta1.EventShardStartedEmpty, "cache-0")
@@ -63,7 +63,7 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 		s.Event("cache", v1beta1.EventEmptyStartAnnounced, name, "memory 64Mi → 80Mi", "starts it empty")
 		s.Event("cache", v1beta1.EventShardStartedEmpty, name)
 		shard := s.Shard(m, ordinal)
-		if shard.Start != v1beta1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
+		if shard.StartResult != v1beta1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
 			t.Errorf("the shard's status is %+v", shard)
 		}
 		// 80Mi for items, and a page for each of 39 slab classes

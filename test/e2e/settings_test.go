@@ -103,7 +103,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			shard := s.Shard(m, ordinal)
 			s.Holds(sets[ordinal])
 			// The checker writes and deletes in between.
-			if change.restarts && (shard.Start != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
+			if change.restarts && (shard.StartResult != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
 				t.Errorf("%s: the status of shard %d is %+v", change.what, ordinal, shard)
 			}
 		}
@@ -125,7 +125,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 
 	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now")
 	s.Must(err)
-	if shard.Start != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
+	if shard.StartResult != v1beta1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
 		t.Errorf("after a restart by annotation the shard's status is %+v", shard)
 	}
 	s.Event("cache", v1beta1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))

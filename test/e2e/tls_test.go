@@ -123,13 +123,13 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	// The container is created again, after a preflight check of the image.
 	secured.Image = "memcached:" + defaultVersion
 	s.Apply("cache", secured)
-	if m := s.Available("cache"); s.Shard(m, 0).Start != v1beta1.StartWarm || s.Shard(m, 0).Items < perShard {
+	if m := s.Available("cache"); s.Shard(m, 0).StartResult != v1beta1.StartWarm || s.Shard(m, 0).Items < perShard {
 		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
 	}
 	check("after another image", config)
 	pod := s.Pods("cache")[cluster.ShardName("cache", 1)]
 	s.Must(k.Delete(s.Ctx, &pod))
-	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.Start != v1beta1.StartHandedOver || shard.Items != perShard {
+	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.StartResult != v1beta1.StartHandedOver || shard.Items != perShard {
 		t.Errorf("the status of the shard is %+v", shard)
 	}
 	check("after a handover", config)

@@ -44,7 +44,7 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 func (s *space) warm(m *v1beta1.Memcached, version string, restarts map[string]int32) {
 	s.Helper()
 	for _, shard := range m.Status.Shards {
-		isWarm := shard.Start == v1beta1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
+		isWarm := shard.StartResult == v1beta1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
 			s.Errorf("the shard's status is %+v", shard)
 		}

@@ -361,12 +361,12 @@ func (s monitored) signal(name string, ordinal int, signal syscall.Signal) {
 func (s monitored) wasRestarted(name string, since time.Time) {
 	s.Helper()
 	m := s.Await(name, "a restart", func(m *v1beta1.Memcached) error {
-		if shard := m.Status.Shards[0]; shard.StartedAt == nil || shard.StartedAt.Time.Before(since) || !shard.Ready {
+		if shard := m.Status.Shards[0]; shard.StartTime == nil || shard.StartTime.Time.Before(since) || !shard.Ready {
 			return fmt.Errorf("%+v", shard)
 		}
 		return nil
 	})
-	if start := s.Shard(m, 0).Start; start != v1beta1.StartCold {
+	if start := s.Shard(m, 0).StartResult; start != v1beta1.StartCold {
 		s.Errorf("%s: the start is %s", name, start)
 	}
 	pod := s.Pods(name)[cluster.ShardName(name, 0)]

@@ -77,7 +77,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	})
 	s.addNode()
 	m = s.Updated("cache")
-	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.Start != v1beta1.StartHandedOver {
+	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.StartResult != v1beta1.StartHandedOver {
 		t.Errorf("the shard's status is %+v", shard)
 	}
 	s.Address("cache", 0)
@@ -108,7 +108,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 		m = s.Available("cache")
 		for ordinal, set := range sets {
 			shard := s.Shard(m, ordinal)
-			if slices.Contains(shards, shard.Name) && (shard.Start != v1beta1.StartHandedOver || float64(shard.Items) < 0.999*size) {
+			if slices.Contains(shards, shard.Name) && (shard.StartResult != v1beta1.StartHandedOver || float64(shard.Items) < 0.999*size) {
 				t.Errorf("%s: the shard's status is %+v", what, shard)
 			}
 			s.Address("cache", ordinal)
@@ -162,7 +162,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	stop()
 	both = s.Available("both")
 	for ordinal, set := range bothSets {
-		if shard := s.Shard(both, ordinal); shard.Start != v1beta1.StartHandedOver || shard.GapMilliseconds != 0 {
+		if shard := s.Shard(both, ordinal); shard.StartResult != v1beta1.StartHandedOver || shard.GapMilliseconds != 0 {
 			t.Errorf("the shard's status is %+v", shard)
 		}
 		_, err := set.Keep(0.999)
@@ -207,12 +207,12 @@ func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
 		s.Gone(&pod, pod.Name)
 		_ = stays.Close()
 		m := s.Await("cache", "the start", func(m *v1beta1.Memcached) error {
-			if shard := m.Status.Shards[0]; shard.PodName != next.Name || !shard.Ready || shard.StartedAt == nil || shard.StartedAt.Time.Before(began) {
+			if shard := m.Status.Shards[0]; shard.PodName != next.Name || !shard.Ready || shard.StartTime == nil || shard.StartTime.Time.Before(began) {
 				return fmt.Errorf("%+v", shard)
 			}
 			return nil
 		})
-		if s.Shard(m, 0).Start == v1beta1.StartHandedOver {
+		if s.Shard(m, 0).StartResult == v1beta1.StartHandedOver {
 			continue
 		}
 		s.Event("cache", v1beta1.EventShardStartedEmpty, "cache-0", "both pods")

@@ -166,7 +166,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Untouched("cache", before)
 	s.Holds(kept)
 	for name, pod := range pods {
-		if shard := moved.Shard(moved.Available(name), 0); shard.Start != v1beta1.StartHandedOver || shard.PodName == pod.Name {
+		if shard := moved.Shard(moved.Available(name), 0); shard.StartResult != v1beta1.StartHandedOver || shard.PodName == pod.Name {
 			t.Errorf("%s: the status of the shard that moved without an operator is %+v", name, shard)
 		}
 	}

@@ -218,7 +218,7 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 	if err != nil {
 		return err
 	}
-	i.logf("shard %s serves from pod %s, started %s", now.Name, now.PodName, now.Start)
+	i.logf("shard %s serves from pod %s, started %s", now.Name, now.PodName, now.StartResult)
 	for _, p := range probes {
 		report := p.Stop()
 		if n := len(report.Failures); n > 0 {

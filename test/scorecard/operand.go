@@ -182,8 +182,8 @@ func operandUpgrade(ctx context.Context, e *environment) error {
 // runsVersion returns an error unless every shard reports that it runs a version.
 func (i *instance) runsVersion(version string) error {
 	for _, shard := range i.last.Status.Shards {
-		if shard.Version != version || !shard.Current {
-			return fmt.Errorf("shard %s runs memcached %s, current %t; want %s", shard.Name, shard.Version, shard.Current, version)
+		if shard.Version != version || !shard.UpToDate {
+			return fmt.Errorf("shard %s runs memcached %s, current %t; want %s", shard.Name, shard.Version, shard.UpToDate, version)
 		}
 	}
 	return nil
@@ -193,8 +193,8 @@ func (i *instance) runsVersion(version string) error {
 func (i *instance) awaitRollout(ctx context.Context, shards int32) error {
 	var unavailable error
 	err := i.await(ctx, "up to date", func(m *v1beta1.Memcached) error {
-		if m.Status.ReadySize < shards-1 {
-			unavailable = fmt.Errorf("only %d of %d shards serve during the rollout, which changes one at a time", m.Status.ReadySize, shards)
+		if m.Status.ReadyShards < shards-1 {
+			unavailable = fmt.Errorf("only %d of %d shards serve during the rollout, which changes one at a time", m.Status.ReadyShards, shards)
 			return nil
 		}
 		c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)

@@ -53,7 +53,7 @@ func (w *World) End() string {
 			lines = append(lines, fmt.Sprintf("%s: bootstrap %s", m.Name, b.Phase))
 		}
 		for _, s := range m.Status.Shards {
-			lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s", s.Name, s.Ready, s.Current, s.Version))
+			lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s", s.Name, s.Ready, s.UpToDate, s.Version))
 		}
 	}
 	return strings.Join(lines, "\n")

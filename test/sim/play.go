@@ -71,7 +71,7 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 		lines = append(lines, line)
 	}
 	for _, shard := range m.Status.Shards {
-		lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s, %s start", shard.Name, shard.Ready, shard.Current, shard.Version, shard.Start))
+		lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s, %s start", shard.Name, shard.Ready, shard.UpToDate, shard.Version, shard.StartResult))
 	}
 	for _, name := range []string{v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		if condition := meta.FindStatusCondition(m.Status.Conditions, name); condition != nil {

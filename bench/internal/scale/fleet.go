@@ -101,7 +101,7 @@ func (f *Fleet) Count(is func(*v1beta1.Memcached) bool) (n int, isNot *v1beta1.M
 
 // IsAvailable reports whether all shards serve.
 func IsAvailable(m *v1beta1.Memcached) bool {
-	return m.Status.ObservedGeneration == m.Generation && m.Status.ReadySize == Shards &&
+	return m.Status.ObservedGeneration == m.Generation && m.Status.ReadyShards == Shards &&
 		meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionAvailable)
 }
 
@@ -112,7 +112,7 @@ func IsUpToDate(version string) func(*v1beta1.Memcached) bool {
 			return false
 		}
 		for _, s := range m.Status.Shards {
-			if !s.Current || s.Version != version {
+			if !s.UpToDate || s.Version != version {
 				return false
 			}
 		}

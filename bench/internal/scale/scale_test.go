@@ -58,10 +58,10 @@ func TestObjectsHaveTheNameOfTheirMemcached(t *testing.T) {
 func TestMemcachedIsUpToDateWhenNothingIsLeftToDo(t *testing.T) {
 	upToDate := func() *v1beta1.Memcached {
 		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-		m.Status = v1beta1.MemcachedStatus{ObservedGeneration: 2, ReadySize: Shards, Version: "1.6.45", Conditions: []metav1.Condition{
+		m.Status = v1beta1.MemcachedStatus{ObservedGeneration: 2, ReadyShards: Shards, Version: "1.6.45", Conditions: []metav1.Condition{
 			{Type: v1beta1.ConditionAvailable, Status: metav1.ConditionTrue}, {Type: v1beta1.ConditionProgressing, Status: metav1.ConditionFalse}}}
 		for range Shards {
-			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Version: "1.6.45", Current: true})
+			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Version: "1.6.45", UpToDate: true})
 		}
 		return m
 	}
@@ -70,11 +70,11 @@ func TestMemcachedIsUpToDateWhenNothingIsLeftToDo(t *testing.T) {
 	}
 	for name, change := range map[string]func(*v1beta1.Memcached){
 		"the spec is newer":        func(m *v1beta1.Memcached) { m.Generation++ },
-		"a shard is unavailable":   func(m *v1beta1.Memcached) { m.Status.ReadySize-- },
+		"a shard is unavailable":   func(m *v1beta1.Memcached) { m.Status.ReadyShards-- },
 		"an update is in progress": func(m *v1beta1.Memcached) { m.Status.Update = &v1beta1.UpdateStatus{} },
 		"it is progressing":        func(m *v1beta1.Memcached) { m.Status.Conditions[1].Status = metav1.ConditionTrue },
 		"it is not available":      func(m *v1beta1.Memcached) { m.Status.Conditions[0].Status = metav1.ConditionFalse },
-		"a shard is not current":   func(m *v1beta1.Memcached) { m.Status.Shards[1].Current = false },
+		"a shard is not current":   func(m *v1beta1.Memcached) { m.Status.Shards[1].UpToDate = false },
 		"a shard is older":         func(m *v1beta1.Memcached) { m.Status.Shards[2].Version = "1.6.38" },
 	} {
 		m := upToDate()

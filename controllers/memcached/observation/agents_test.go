@@ -54,7 +54,7 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(revision, revision, revision)
 			f.Pod.Status.PodIP = "10.0.0.1"
-			f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold,
+			f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", StartResult: v1beta1.StartCold,
 				ContainerID: shardtest.RunningContainer, Revision: revision.Hash()}}
 			c.change(f)
 			f.Shards = []shard.Observation{f.ObserveShard()}
@@ -80,7 +80,7 @@ func TestHitRatioIsQueriedFromTheShardThatWasUpdatedLast(t *testing.T) {
 		m := f.Memcached
 		m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{HitRatioGate: &v1beta1.HitRatioGate{}}
 		for name, revision := range map[string]string{"cache-0": update.Hash(), "cache-1": old.Hash()} {
-			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, Start: v1beta1.StartCold,
+			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, StartResult: v1beta1.StartCold,
 				ContainerID: shardtest.RunningContainer, Revision: revision})
 		}
 		waiting := plantest.NewShard(old, old, update)

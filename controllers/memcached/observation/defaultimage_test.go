@@ -20,7 +20,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
 	with := func(name, image string, edits ...func(*v1beta1.Memcached)) v1beta1.Memcached {
 		m := v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-		m.Status.Image, m.Status.DefaultImage, m.Status.Size, m.Status.UpdatedSize = image, image, 3, 3
+		m.Status.Image, m.Status.DefaultImage, m.Status.Size, m.Status.UpdatedShards = image, image, 3, 3
 		for _, edit := range edits {
 			edit(&m)
 		}
@@ -30,7 +30,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		return with(name, formerDefault, edits...)
 	}
 	updating := func(m *v1beta1.Memcached) { m.Status.Update = &v1beta1.UpdateStatus{} }
-	scalesOut := func(m *v1beta1.Memcached) { m.Status.UpdatedSize = 1 }
+	scalesOut := func(m *v1beta1.Memcached) { m.Status.UpdatedShards = 1 }
 	waitsFor := func(gate v1beta1.Gate) func(*v1beta1.Memcached) {
 		return func(m *v1beta1.Memcached) { m.Status.Update = &v1beta1.UpdateStatus{Gate: gate} }
 	}

@@ -130,7 +130,7 @@ func (obs *Observation) ReadShards() {
 // BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
 func BindingIsOutdated(m *v1beta1.Memcached) bool {
 	was, size := m.Status.Binding, *m.Spec.Size
-	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
+	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadyShards == size
 }
 
 // FinalBackupName returns the name of the final backup of a Memcached. It differs for

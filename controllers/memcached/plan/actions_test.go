@@ -96,11 +96,11 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"an agent doesn't answer": {func(obs *observation.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
 		"an agent hasn't answered for a while": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
-			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1beta1.Time(obs.Now.Add(-time.Minute)))
+			obs.Memcached.Status.Shards[1].AgentUnreachableTime = ptr.To(v1beta1.Time(obs.Now.Add(-time.Minute)))
 		}, []string{"again in 15s"}},
-		"a start isn't known": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].Start = "" }, []string{"again in 1s"}},
+		"a start isn't known": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].StartResult = "" }, []string{"again in 1s"}},
 		"a shard starts": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Shards[1].Start = ""
+			obs.Memcached.Status.Shards[1].StartResult = ""
 			shardtest.Starting(obs.Pods["cache-1"][0])
 		}, nil},
 		"a shard has no pod":                             {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, nil},

@@ -45,7 +45,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 		"it is new":                        {func(*observation.Observation) {}, []string{"create Secret cache-binding", "again in 30s"}, ""},
 		"it lists all shards":              {listed(2), []string{"create Secret cache-binding"}, ""}, // it may have been deleted
 		"it lists all shards, as is known": {func(obs *observation.Observation) { listed(2)(obs); failed(obs, time.Minute) }, []string{"again in 4m0s"}, ""},
-		"a new shard isn't ready":          {func(obs *observation.Observation) { listed(1)(obs); obs.Memcached.Status.ReadySize = 1 }, nil, ""},
+		"a new shard isn't ready":          {func(obs *observation.Observation) { listed(1)(obs); obs.Memcached.Status.ReadyShards = 1 }, nil, ""},
 		"a new shard is ready":             {func(obs *observation.Observation) { listed(1)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
 		"a shard will be removed":          {func(obs *observation.Observation) { listed(3)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
 		"another owner has its name":       {func(obs *observation.Observation) { existing(obs, observation.Foreign) }, []string{"again in 30s"}, "rename or delete it"},
@@ -83,7 +83,7 @@ func published(t *testing.T, size int32) *observation.Observation {
 	for _, pods := range obs.Pods {
 		pods[0].Annotations[annotations.Discovery] = list.String()
 	}
-	obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{Version: list.Version, Size: size, ChangedAt: metav1.NewTime(obs.Now.Add(-time.Minute))}
+	obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{Version: list.Version, Size: size, LastChangeTime: metav1.NewTime(obs.Now.Add(-time.Minute))}
 	return obs
 }
 
@@ -195,7 +195,7 @@ func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 	}{
 		"both were updated": {func(*observation.Observation, *shard.UpdateRecord) {}, 2},
 		"it isn't finished": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
-			obs.Memcached.Status.LastUpdate.FinishedAt = nil
+			obs.Memcached.Status.LastUpdate.CompletionTime = nil
 		}, 0},
 		"they were measured": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
 			obs.Memcached.Status.LastUpdate.ExtraMisses = new(int64)
@@ -215,7 +215,7 @@ func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 			obs := plantest.Running(t, 2)
 			record := shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Restart, Gets: 2000, Hits: 1000, At: obs.Now.Add(-time.Minute)}
 			finished := metav1.NewTime(obs.Now.Add(-time.Second))
-			obs.Memcached.Status.LastUpdate = &v1beta1.UpdateCost{Revision: record.Revision, Shards: 2, FinishedAt: &finished}
+			obs.Memcached.Status.LastUpdate = &v1beta1.UpdateCost{Revision: record.Revision, Shards: 2, CompletionTime: &finished}
 			shardtest.Annotate(obs.Pods["cache-1"][0], annotations.Update, shard.EncodeRecord(record))
 			c.change(obs, &record)
 			shardtest.Annotate(obs.Pods["cache-0"][0], annotations.Update, shard.EncodeRecord(record))

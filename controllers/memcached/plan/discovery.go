@@ -68,11 +68,11 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 		}
 		p.list = list.String()
 		p.Status = &v1beta1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
-			Size: int32(len(list.Servers)), ChangedAt: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 128
+			Size: int32(len(list.Servers)), LastChangeTime: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 128
 		if was != nil && was.Version == list.Version {
-			p.Status.ChangedAt = was.ChangedAt
+			p.Status.LastChangeTime = was.LastChangeTime
 		}
-		p.Delay = max(ScaleInDelay-serverclock.Age(obs.Now, p.Status.ChangedAt.Time), 0)
+		p.Delay = max(ScaleInDelay-serverclock.Age(obs.Now, p.Status.LastChangeTime.Time), 0)
 	}
 	pods := podsOfShards(obs)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

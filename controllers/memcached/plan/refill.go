@@ -84,11 +84,11 @@ func skippedRefill(s *shard.State, maxAge time.Duration) Refill {
 // start, and not as part of an update.
 func lostItems(s *shard.State) bool {
 	last := s.Last
-	if last.Start == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
+	if last.StartResult == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
 		return false
 	}
-	isSame := last.ContainerID == s.ContainerID && last.Restart == shard.RestartInStatus(s.Agent.Restart) &&
-		(last.StartedAt == nil || last.StartedAt.Time.Equal(s.Agent.Start.At.Truncate(time.Second)))
+	isSame := last.ContainerID == s.ContainerID && last.RestartAnnotation == shard.RestartInStatus(s.Agent.Restart) &&
+		(last.StartTime == nil || last.StartTime.Time.Equal(s.Agent.Start.At.Truncate(time.Second)))
 	return !isSame && !wasReplaced(s)
 }
 

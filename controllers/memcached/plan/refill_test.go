@@ -73,21 +73,21 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"memcached crashed in its container": {sameContainer, refilled},
 		"the user restarted it": {func(obs *observation.Observation) {
 			sameContainer(obs)
-			agent(obs, func(a *agentwire.Status) { a.Restart = "now"; last(obs).StartedAt = ptr.To(v1beta1.Time(a.Start.At)) })
+			agent(obs, func(a *agentwire.Status) { a.Restart = "now"; last(obs).StartTime = ptr.To(v1beta1.Time(a.Start.At)) })
 			plantest.ActivePod(obs, "cache-1").Annotations[v1beta1.AnnotationRestart] = "now"
 		}, refilled},
 		"the status describes this start": {func(obs *observation.Observation) {
 			sameContainer(obs)
-			agent(obs, func(a *agentwire.Status) { a.Start.At = last(obs).StartedAt.Add(time.Millisecond) }) // the status has seconds
+			agent(obs, func(a *agentwire.Status) { a.Start.At = last(obs).StartTime.Add(time.Millisecond) }) // the status has seconds
 		}, nil},
-		"the status of an earlier operator has no time": {func(obs *observation.Observation) { sameContainer(obs); last(obs).StartedAt = nil }, nil},
+		"the status of an earlier operator has no time": {func(obs *observation.Observation) { sameContainer(obs); last(obs).StartTime = nil }, nil},
 		"it kept its items": {func(obs *observation.Observation) {
 			agent(obs, func(a *agentwire.Status) { a.Start.Result = agentwire.StartWarm })
 		}, nil},
 		"it received its items": {func(obs *observation.Observation) {
 			agent(obs, func(a *agentwire.Status) { a.Start.Result = agentwire.StartHandedOver })
 		}, nil},
-		"it has never had any":           {func(obs *observation.Observation) { last(obs).Start = "" }, nil},
+		"it has never had any":           {func(obs *observation.Observation) { last(obs).StartResult = "" }, nil},
 		"its agent hasn't answered":      {func(obs *observation.Observation) { clear(obs.Agents) }, nil},
 		"an update replaced it":          {func(obs *observation.Observation) { replaced(obs); last(obs).Revision = "former" }, nil},
 		"it was lost after an update":    {replaced, refilled},

@@ -80,7 +80,7 @@ type report struct {
 
 // reportOf returns what is known of the agent in the active pod.
 func (in Inputs) reportOf(o *Observation) report {
-	r := report{start: o.Last.Start, restart: o.Last.Restart, retry: o.AgentRetry(in.Now)}
+	r := report{start: o.Last.StartResult, restart: o.Last.RestartAnnotation, retry: o.AgentRetry(in.Now)}
 	if agent, ok := in.Agents[o.Active.Name]; ok {
 		r.retry, r.agent, r.start, r.restart = 0, &agent, v1beta1.StartResult(agent.Start.Result), RestartInStatus(agent.Restart)
 	}
@@ -105,11 +105,11 @@ const (
 	maxAgentRetry = 30 * time.Second
 )
 
-// AgentUnreachableSince returns since when the agent of a pod has been unreachable. last is the
+// AgentUnreachableTime returns since when the agent of a pod has been unreachable. last is the
 // shard's previous status.
-func AgentUnreachableSince(last v1beta1.ShardStatus, podName string, now time.Time) *metav1.Time {
-	if last.AgentUnreachableSince != nil && last.PodName == podName {
-		return last.AgentUnreachableSince
+func AgentUnreachableTime(last v1beta1.ShardStatus, podName string, now time.Time) *metav1.Time {
+	if last.AgentUnreachableTime != nil && last.PodName == podName {
+		return last.AgentUnreachableTime
 	}
 	return ptr.To(v1beta1.Time(now))
 }
@@ -117,17 +117,17 @@ func AgentUnreachableSince(last v1beta1.ShardStatus, podName string, now time.Ti
 // AgentRetry returns the least time after which to query the active pod's agent again, if it
 // doesn't answer now either: the longer it has been unreachable, the later.
 func (o *Observation) AgentRetry(now time.Time) time.Duration {
-	if o.Active == nil || o.Last.AgentUnreachableSince == nil {
+	if o.Active == nil || o.Last.AgentUnreachableTime == nil {
 		return 0
 	}
-	since := AgentUnreachableSince(o.Last, o.Active.Name, now)
+	since := AgentUnreachableTime(o.Last, o.Active.Name, now)
 	return min(now.Sub(since.Time)/4, maxAgentRetry)
 }
 
 // AgentProblem returns which shard's agent has been unreachable for too long, or nil.
 func AgentProblem(shards []v1beta1.ShardStatus, now time.Time) *Problem {
 	for _, s := range shards {
-		if since := s.AgentUnreachableSince; since != nil && now.Sub(since.Time) >= agentGrace {
+		if since := s.AgentUnreachableTime; since != nil && now.Sub(since.Time) >= agentGrace {
 			return &Problem{v1beta1.ReasonAgentUnreachable, fmt.Sprintf(
 				"shard %s: the agent in pod %s hasn't answered since %s; let the operator's pods connect to its TCP port %d: "+
 					"check the NetworkPolicies and the service mesh", s.Name, s.PodName, since.UTC().Format("15:04 MST on 2 January"), agentwire.Port)}

@@ -14,8 +14,8 @@ const HitRatioTimeout = 30 * time.Minute
 
 // MeasuresHitRatio reports whether the misses of an update that is finished are yet to be measured.
 func MeasuresHitRatio(cost *v1beta1.UpdateCost, now time.Time) bool {
-	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil &&
-		serverclock.Age(now, cost.FinishedAt.Time) < HitRatioTimeout
+	return cost != nil && cost.CompletionTime != nil && cost.ExtraMisses == nil &&
+		serverclock.Age(now, cost.CompletionTime.Time) < HitRatioTimeout
 }
 
 // HadHitRatio reports whether the shard was updated to the revision and had enough lookups before.

@@ -45,10 +45,10 @@ func TestHitRatioIsMeasuredForAWhileAfterAnUpdate(t *testing.T) {
 	}{
 		"no update":       {nil, false},
 		"not finished":    {&v1beta1.UpdateCost{}, false},
-		"just finished":   {&v1beta1.UpdateCost{FinishedAt: finished(0)}, true},
-		"almost too late": {&v1beta1.UpdateCost{FinishedAt: finished(HitRatioTimeout - 1)}, true},
-		"too late":        {&v1beta1.UpdateCost{FinishedAt: finished(HitRatioTimeout)}, false},
-		"measured":        {&v1beta1.UpdateCost{FinishedAt: finished(0), ExtraMisses: new(int64)}, false},
+		"just finished":   {&v1beta1.UpdateCost{CompletionTime: finished(0)}, true},
+		"almost too late": {&v1beta1.UpdateCost{CompletionTime: finished(HitRatioTimeout - 1)}, true},
+		"too late":        {&v1beta1.UpdateCost{CompletionTime: finished(HitRatioTimeout)}, false},
+		"measured":        {&v1beta1.UpdateCost{CompletionTime: finished(0), ExtraMisses: new(int64)}, false},
 	} {
 		if got := MeasuresHitRatio(c.cost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -125,8 +125,8 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.MoveRequested = o.Active.Annotations[v1beta1.AnnotationMove] != "" && (o.MoveStarted || o.Active.DeletionTimestamp == nil)
 		o.activeState = podState(o.Active, false)
 		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
-		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
-			o.Last.Restart == RestartInStatus(o.Active.Annotations[v1beta1.AnnotationRestart]) &&
+		o.StartRecorded = o.Last.StartResult != "" && o.Last.ContainerID == o.ContainerID &&
+			o.Last.RestartAnnotation == RestartInStatus(o.Active.Annotations[v1beta1.AnnotationRestart]) &&
 			o.Last.Revision == o.Active.Annotations[annotations.Revision]
 	}
 	if next >= 0 {

@@ -109,5 +109,5 @@ func (o *Observation) replacementLostItems(r report, in Inputs) bool {
 func (o *Observation) restartLostItems(r report, in Inputs) bool {
 	record := o.Record
 	return r.start == v1beta1.StartCold && record != nil && record.Restart != "" && record.Restart == r.restart && record.Attempt == in.attempt &&
-		(record.Container == o.ContainerID || o.Last.Restart != record.Restart) && r.stillOffers(record.Restart)
+		(record.Container == o.ContainerID || o.Last.RestartAnnotation != record.Restart) && r.stillOffers(record.Restart)
 }

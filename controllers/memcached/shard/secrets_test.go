@@ -117,7 +117,7 @@ func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 	const token, offered = "certificate-01234567", "0123456789abcdef"
 	withTLS := podRevision(t, tls(v1beta1.TLS{}))
 	inStatus := func(f *fixture) {
-		f.memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold, Restart: token,
+		f.memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", StartResult: v1beta1.StartCold, RestartAnnotation: token,
 			ContainerID: shardtest.RunningContainer, Revision: withTLS.Hash()}}
 	}
 	for name, c := range map[string]struct {

@@ -29,11 +29,11 @@ func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1
 
 func availableCondition(s v1beta1.MemcachedStatus, size int32, unready []string) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionAvailable, Status: metav1.ConditionFalse}
-	c.Message = fmt.Sprintf("%d of %d shards are ready", s.ReadySize, size)
+	c.Message = fmt.Sprintf("%d of %d shards are ready", s.ReadyShards, size)
 	switch {
 	case size == 0:
 		c.Reason, c.Message = v1beta1.ReasonNoShards, "spec.size is 0"
-	case s.ReadySize == size:
+	case s.ReadyShards == size:
 		c.Status, c.Reason = metav1.ConditionTrue, v1beta1.ReasonAllShardsReady
 	default:
 		c.Reason = v1beta1.ReasonShardsNotReady
@@ -68,7 +68,7 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Size > size && p.Rejected == nil && p.Discovery.Delay > 0:
 		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards at %s, after clients have read the new list",
-			s.Size, size, s.Discovery.ChangedAt.Add(plan.ScaleInDelay).UTC().Format(time.RFC3339)))
+			s.Size, size, s.Discovery.LastChangeTime.Add(plan.ScaleInDelay).UTC().Format(time.RFC3339)))
 	case s.Size > size && p.Rejected == nil:
 		return progressing(metav1.ConditionTrue, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Update != nil && isWaiting(p.Decision):

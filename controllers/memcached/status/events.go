@@ -57,7 +57,7 @@ func shardEvents(was, next v1beta1.MemcachedStatus, agents map[string]agentwire.
 			e.Pod = cmp.Or(s.PodName, last.PodName, s.Name)
 			events = append(events, e)
 		}
-		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
+		restarted := known && last.StartResult != "" && (s.ContainerID != last.ContainerID || s.RestartAnnotation != last.RestartAnnotation)
 		updates := next.Update != nil && next.Update.Shard == s.Name && next.Update.Gate == ""
 		switch {
 		case s.Ready && !last.Ready && !restarted:
@@ -66,16 +66,16 @@ func shardEvents(was, next v1beta1.MemcachedStatus, agents map[string]agentwire.
 			add(event.Warning(v1beta1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
 		}
 		switch {
-		case restarted && s.Start == v1beta1.StartCold:
+		case restarted && s.StartResult == v1beta1.StartCold:
 			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)
 			if reason := agents[s.PodName].Start.Reason; reason != "" {
 				message += ": " + reason
 			}
 			add(event.Warning(v1beta1.EventShardStartedEmpty, "%s", message))
-		case restarted && s.Start == v1beta1.StartHandedOver:
+		case restarted && s.StartResult == v1beta1.StartHandedOver:
 			add(event.Normal(v1beta1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
 				s.Name, s.PodName, s.Items, s.ItemsBefore, handoverEffect(s.GapMilliseconds, agents[s.PodName].Start)))
-		case restarted && s.Start == v1beta1.StartWarm:
+		case restarted && s.StartResult == v1beta1.StartWarm:
 			add(event.Normal(v1beta1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
 	}
@@ -100,7 +100,7 @@ func updateEvents(was *v1beta1.UpdateStatus, next v1beta1.MemcachedStatus, hands
 	var events []event.Event
 	now := next.Update
 	if now == nil {
-		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1beta1.ShardStatus) bool { return !s.Current }) {
+		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1beta1.ShardStatus) bool { return !s.UpToDate }) {
 			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
 			if was.ItemsBefore > 0 {
 				message += "; " + keptItems(was)

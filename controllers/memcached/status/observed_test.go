@@ -148,7 +148,7 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off"}, v1beta1.PhaseDegraded},
 		"an agent hasn't answered for minutes": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
-			obs.Memcached.Status.Shards[1].AgentUnreachableSince = &metav1.Time{Time: obs.Now.Add(-5 * time.Minute)}
+			obs.Memcached.Status.Shards[1].AgentUnreachableTime = &metav1.Time{Time: obs.Now.Add(-5 * time.Minute)}
 		}, asPlanned, []string{
 			"Ready False AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh",
 			"Degraded True AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh"}, v1beta1.PhaseBlocked},
@@ -381,14 +381,14 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 	}
 	restarted := func(result v1beta1.StartResult) statuses {
 		return shard1(func(_, next *v1beta1.ShardStatus) {
-			next.ContainerID, next.Start, next.Items, next.ItemsBefore, next.GapMilliseconds = "another", result, 90, 100, 250
+			next.ContainerID, next.StartResult, next.Items, next.ItemsBefore, next.GapMilliseconds = "another", result, 90, 100, 250
 		})
 	}
 	degraded := func(s *v1beta1.MemcachedStatus, reason string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: "message"})
 	}
 	cost := func(s *v1beta1.MemcachedStatus, misses *int64, recovered *metav1.Time) {
-		s.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartedAt: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveredAt: recovered}
+		s.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartTime: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveryTime: recovered}
 	}
 	later := metav1.NewTime(plantest.Now.Add(90 * time.Second))
 	for name, c := range map[string]struct {
@@ -423,8 +423,10 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"a shard moved":          {restarted(v1beta1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
 		"a shard moved while both served": {restarted(v1beta1.StartHandedOver), agentwire.Start{Mode: agentwire.ModeAvailable, StaleSeconds: 1.5, Reason: "full"}, []string{
 			"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms, and clients could read values that were up to 1.5s old (mode Available); full"}},
-		"a user restarted a shard":   {shard1(func(_, next *v1beta1.ShardStatus) { next.Restart, next.Start = "now", v1beta1.StartWarm }), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
-		"the first start of a shard": {shard1(func(was, next *v1beta1.ShardStatus) { was.Start, next.ContainerID = "", "another" }), agentwire.Start{}, nil},
+		"a user restarted a shard": {shard1(func(_, next *v1beta1.ShardStatus) {
+			next.RestartAnnotation, next.StartResult = "now", v1beta1.StartWarm
+		}), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
+		"the first start of a shard": {shard1(func(was, next *v1beta1.ShardStatus) { was.StartResult, next.ContainerID = "", "another" }), agentwire.Start{}, nil},
 		"it is Degraded":             {func(_, next *v1beta1.MemcachedStatus) { degraded(next, "NameConflict") }, agentwire.Start{}, []string{"Warning NameConflict: message"}},
 		"it is Degraded for another reason": {func(was, next *v1beta1.MemcachedStatus) {
 			degraded(was, "UpdateFailed")
@@ -505,7 +507,7 @@ func TestStatusHasTheCostOfAnUpdate(t *testing.T) {
 	last := obs.Pods["cache-2"]
 	delete(obs.Agents, "cache-2-x")
 	if c := next(); c == nil || c.Shards != 2 || c.Items != 1800 || c.ItemsBefore != 2000 || c.UnavailableMilliseconds != 1000 || c.MaxUnavailableMilliseconds != 500 ||
-		c.FinishedAt != nil || !c.StartedAt.Time.Equal(obs.Now.Add(-2*time.Minute)) {
+		c.CompletionTime != nil || !c.StartTime.Time.Equal(obs.Now.Add(-2*time.Minute)) {
 		t.Fatalf("after two shards: %+v", c)
 	}
 	if c := next(); c.Shards != 2 {
@@ -513,11 +515,11 @@ func TestStatusHasTheCostOfAnUpdate(t *testing.T) {
 	}
 	plantest.Answer(obs, "cache-2", agentwire.StartCold)
 	obs.Pods["cache-2"] = last
-	if c := next(); c.Shards != 3 || c.Items != 1800 || c.ItemsBefore != 3000 || c.FinishedAt == nil || !c.FinishedAt.Time.Equal(obs.Now) {
+	if c := next(); c.Shards != 3 || c.Items != 1800 || c.ItemsBefore != 3000 || c.CompletionTime == nil || !c.CompletionTime.Time.Equal(obs.Now) {
 		t.Fatalf("after all shards: %+v", c)
 	}
 	obs.Now = obs.Now.Add(time.Minute)
-	if c := next(); !c.FinishedAt.Time.Equal(plantest.Now) {
+	if c := next(); !c.CompletionTime.Time.Equal(plantest.Now) {
 		t.Errorf("a minute later: %+v", c)
 	}
 }
@@ -556,11 +558,11 @@ func TestMissesOfAnUpdateAreCountedUntilTheHitRatioIsBack(t *testing.T) {
 			if obs.Memcached.Status.LastUpdate.ExtraMisses == nil {
 				t.Fatal("with the hit ratio back, they are measured at once")
 			}
-			obs.Memcached.Status.LastUpdate.ExtraMisses, obs.Memcached.Status.LastUpdate.HitRatioRecoveredAt = nil, nil
+			obs.Memcached.Status.LastUpdate.ExtraMisses, obs.Memcached.Status.LastUpdate.HitRatioRecoveryTime = nil, nil
 			c.change(obs)
 			got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).LastUpdate
-			if ptr.Deref(got.ExtraMisses, unknown) != c.misses || (got.HitRatioRecoveredAt != nil) != c.recovered {
-				t.Errorf("%d misses, recovered at %v; want %d", ptr.Deref(got.ExtraMisses, unknown), got.HitRatioRecoveredAt, c.misses)
+			if ptr.Deref(got.ExtraMisses, unknown) != c.misses || (got.HitRatioRecoveryTime != nil) != c.recovered {
+				t.Errorf("%d misses, recovered at %v; want %d", ptr.Deref(got.ExtraMisses, unknown), got.HitRatioRecoveryTime, c.misses)
 			}
 		})
 	}
@@ -584,16 +586,16 @@ func TestUpdateReportsItsProgress(t *testing.T) {
 	}
 	u := made(decision)
 	want := &v1beta1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Updated: 3, Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
-		Since: metav1.NewTime(obs.Now), Message: "shard 2 of 3: memory; kept 90.0% of 3,000 items"}
+		LastTransitionTime: metav1.NewTime(obs.Now), Message: "shard 2 of 3: memory; kept 90.0% of 3,000 items"}
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	obs.Memcached.Status.Update, obs.Now = u, obs.Now.Add(time.Minute)
-	if again := made(decision); !again.Since.Equal(&u.Since) {
-		t.Errorf("the same step is since %s", again.Since)
+	if again := made(decision); !again.LastTransitionTime.Equal(&u.LastTransitionTime) {
+		t.Errorf("the same step is since %s", again.LastTransitionTime)
 	}
 	decision.RollingBack, decision.Message = true, "it crashed"
-	if back := made(decision); !back.RollingBack || back.Since.Equal(&u.Since) || back.Message != "shard 2 of 3: rolling back; it crashed; kept 90.0% of 3,000 items" {
+	if back := made(decision); !back.RollingBack || back.LastTransitionTime.Equal(&u.LastTransitionTime) || back.Message != "shard 2 of 3: rolling back; it crashed; kept 90.0% of 3,000 items" {
 		t.Errorf("%+v", back)
 	}
 	for _, over := range []rollout.Decision{{}, {Shard: "cache-1", Step: rollout.StepRevert}} {

@@ -43,7 +43,7 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 	}
 	for _, status := range s.Shards {
 		isRecorded := status.Revision == obs.UpdateRevision.Hash() // before, the version is that of the former pod
-		if status.Ready && status.Current && isRecorded && status.Version != "" && obs.Image.Version != "" && status.Version != obs.Image.Version {
+		if status.Ready && status.UpToDate && isRecorded && status.Version != "" && obs.Image.Version != "" && status.Version != obs.Image.Version {
 			return &shard.Problem{Reason: v1beta1.ReasonVersionMismatch, Message: fmt.Sprintf(
 				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
 				status.Name, obs.Image.Reference, status.Version, obs.Image.Version)}

@@ -47,8 +47,8 @@ func shardOrdinals(obs *observation.Observation, res plan.Result) []int {
 func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, name string) v1beta1.ShardStatus {
 	last, _ := shard.StatusOf(&obs.Memcached.Status, name)
 	s := v1beta1.ShardStatus{
-		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
-		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
+		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, StartResult: last.StartResult, ContainerID: last.ContainerID,
+		RestartAnnotation: last.RestartAnnotation, StartTime: last.StartTime, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
 	}
 	pods := obs.Pods[name]
 	if len(pods) == 0 {
@@ -60,18 +60,18 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 	if state != nil && state.Active != nil {
 		pod = state.Active
 		update := obs.UpdateRevision.Hash()
-		s.Current = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
+		s.UpToDate = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
 	}
 	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
 	if obs.Unreachable[pod.Name] {
-		s.AgentUnreachableSince = shard.AgentUnreachableSince(last, pod.Name, obs.Now)
+		s.AgentUnreachableTime = shard.AgentUnreachableTime(last, pod.Name, obs.Now)
 	}
 	agent, answered := obs.Agents[pod.Name]
 	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.Refills.Lost, name, res) {
-		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1beta1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
+		s.Version, s.StartResult, s.ContainerID, s.RestartAnnotation = agent.Version, v1beta1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
 		s.AgentVersion = text.Truncate(agent.AgentVersion, v1beta1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
-		s.StartedAt = ptr.To(v1beta1.Time(agent.Start.At))
+		s.StartTime = ptr.To(v1beta1.Time(agent.Start.At))
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
 	}

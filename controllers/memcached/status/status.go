@@ -41,10 +41,10 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 			continue
 		}
 		if status.Ready {
-			s.ReadySize++
+			s.ReadyShards++
 		}
-		if status.Current {
-			s.UpdatedSize++
+		if status.UpToDate {
+			s.UpdatedShards++
 		}
 		key := resources.Key{Kind: resources.KindService, Name: status.Name}
 		if service, exists := obs.Objects[key]; exists && service.Owner == observation.Ours || res.Applied[key] {
@@ -52,7 +52,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		}
 	}
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist
-	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
+	s.Ready = fmt.Sprintf("%d/%d", s.ReadyShards, size)
 	s.Version = runningVersion(s.Shards, obs.Image.Version, m.Status.Version, p.Rejected != nil)
 	if s.Discovery = p.Discovery.Status; s.Discovery == nil && (m.Spec.Paused || p.Rejected != nil) {
 		s.Discovery = m.Status.Discovery

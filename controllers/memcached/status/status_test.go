@@ -27,10 +27,10 @@ func TestStartIsReportedWhenTheRestartIsDone(t *testing.T) {
 		f.Record(shard.UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: time.Unix(999, 0), Method: rollout.Recreate, Container: container})
 		arguments := update.Arguments
 		f.Agents["first"] = agentwire.Status{Version: "1.6.38", Arguments: arguments, Start: agentwire.Start{Result: agentwire.StartWarm, At: time.Unix(990, 0)}}
-		f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", Start: v1beta1.StartCold}}
+		f.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", StartResult: v1beta1.StartCold}}
 		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})
-		if got := shardStatus(f.Observation, p, plan.Result{}, "cache-0"); got.Start != want {
-			t.Errorf("the restart stops container %s: start %s, want %s", container, got.Start, want)
+		if got := shardStatus(f.Observation, p, plan.Result{}, "cache-0"); got.StartResult != want {
+			t.Errorf("the restart stops container %s: start %s, want %s", container, got.StartResult, want)
 		}
 	}
 }
@@ -97,10 +97,10 @@ func TestMessageOfAShardIsBounded(t *testing.T) {
 	}
 }
 
-func TestUpdatedSizeCountsDesiredShardsWithTheUpdateRevision(t *testing.T) {
+func TestUpdatedShardsCountsDesiredShardsWithTheUpdateRevision(t *testing.T) {
 	obs := plantest.Observation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"ready", "ready"})
-	if s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now); s.UpdatedSize != 1 || s.Size != 2 {
-		t.Errorf("%d of %d shards are updated, want 1 desired one", s.UpdatedSize, s.Size)
+	if s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now); s.UpdatedShards != 1 || s.Size != 2 {
+		t.Errorf("%d of %d shards are updated, want 1 desired one", s.UpdatedShards, s.Size)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestUpdateMessageSaysWhyTheKubeletHasNotResizedThePod(t *testing.T) {
 func TestServersAreThoseOfTheDesiredShards(t *testing.T) {
 	obs := plantest.Observation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"starting", "ready"})
 	s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
-	if s.ReadySize != 0 || s.Ready != "0/1" {
-		t.Errorf("%d ready, %s", s.ReadySize, s.Ready)
+	if s.ReadyShards != 0 || s.Ready != "0/1" {
+		t.Errorf("%d ready, %s", s.ReadyShards, s.Ready)
 	}
 	if want := resources.Server("default", "cache-0"); len(s.Servers) != 1 || s.Servers[0] != want {
 		t.Errorf("servers %q, want only %s", s.Servers, want)

@@ -24,11 +24,11 @@ func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.Memcached
 	u := &v1beta1.UpdateStatus{
 		Revision: obs.UpdateRevision.Hash(), Shard: d.Shard, Gate: v1beta1.Gate(d.Gate),
 		Method: v1beta1.UpdateMethod(d.Change.Method.String()), RollingBack: d.RollingBack,
-		Since: metav1.NewTime(now.Truncate(time.Second)), // the API stores seconds
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), // the API stores seconds
 	}
 	position := 0
 	for i, status := range s.Shards {
-		if status.Current {
+		if status.UpToDate {
 			u.Updated++
 		}
 		if status.Name == d.Shard {
@@ -46,7 +46,7 @@ func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.Memcached
 	u.Message = text.Truncate(message, v1beta1.MaxMessage)
 	was := obs.Memcached.Status.Update
 	if was != nil && was.Revision == u.Revision && was.Shard == u.Shard && was.Method == u.Method && was.RollingBack == u.RollingBack && was.Gate == u.Gate {
-		u.Since = was.Since
+		u.LastTransitionTime = was.LastTransitionTime
 	}
 	return u
 }
@@ -77,7 +77,7 @@ func retainedItems(shards []shard.State, status *v1beta1.MemcachedStatus, revisi
 	for _, s := range shards {
 		last, ok := shard.StatusOf(status, s.Name)
 		if ok && s.IsUpdatedTo(revision) && last.Revision == revision &&
-			(last.Start == v1beta1.StartWarm || last.Start == v1beta1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) {
+			(last.StartResult == v1beta1.StartWarm || last.StartResult == v1beta1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) {
 			items, before = items+min(last.Items, last.ItemsBefore), before+cmp.Or(last.ItemsBefore, last.Items)
 		}
 	}

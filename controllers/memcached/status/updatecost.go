@@ -29,19 +29,19 @@ func updateCost(obs *observation.Observation, p plan.Plan, next *v1beta1.Memcach
 		}
 		last, _ := shard.StatusOf(was, s.Name)
 		started, _ := shard.StatusOf(next, s.Name)
-		if last.Start == "" || last.Revision == update || started.Revision != update {
+		if last.StartResult == "" || last.Revision == update || started.Revision != update {
 			continue
 		}
-		if cost == nil || cost.Revision != update || cost.FinishedAt != nil {
-			cost = &v1beta1.UpdateCost{Revision: update, StartedAt: v1beta1.Time(s.Record.At)}
+		if cost == nil || cost.Revision != update || cost.CompletionTime != nil {
+			cost = &v1beta1.UpdateCost{Revision: update, StartTime: v1beta1.Time(s.Record.At)}
 		}
 		addStart(cost, s.Agent.Start, s.Record.Items)
 	}
 	if cost == nil || cost.Revision != update {
 		return cost
 	}
-	if cost.FinishedAt == nil && isFinished(next, update, len(obs.Names)) {
-		cost.FinishedAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
+	if cost.CompletionTime == nil && isFinished(next, update, len(obs.Names)) {
+		cost.CompletionTime = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	}
 	if shard.MeasuresHitRatio(cost, obs.Now) {
 		measureHitRatio(cost, p.Shards, now)
@@ -64,7 +64,7 @@ func addStart(cost *v1beta1.UpdateCost, start agentwire.Start, recorded int64) {
 // isFinished reports whether all shards match the spec and their starts are known.
 func isFinished(s *v1beta1.MemcachedStatus, revision string, size int) bool {
 	for i := range s.Shards {
-		if !s.Shards[i].Current || s.Shards[i].Revision != revision {
+		if !s.Shards[i].UpToDate || s.Shards[i].Revision != revision {
 			return false
 		}
 	}
@@ -89,13 +89,13 @@ func measureHitRatio(cost *v1beta1.UpdateCost, shards []shard.State, now time.Ti
 			allRecovered = allRecovered && recovered
 		}
 	}
-	isLast := now.Sub(cost.FinishedAt.Time) >= shard.HitRatioTimeout-2*plan.HitRatioPoll
+	isLast := now.Sub(cost.CompletionTime.Time) >= shard.HitRatioTimeout-2*plan.HitRatioPoll
 	if measured == 0 || !allRecovered && !isLast {
 		return
 	}
 	cost.ExtraMisses = ptr.To(int64(sum))
 	if allRecovered {
-		cost.HitRatioRecoveredAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
+		cost.HitRatioRecoveryTime = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	}
 }
 
@@ -105,10 +105,10 @@ func costEvents(was, now *v1beta1.UpdateCost) []event.Event {
 		return nil
 	}
 	caused := fmt.Sprintf("the update caused %s additional misses", text.Thousands(*now.ExtraMisses))
-	if now.HitRatioRecoveredAt == nil {
+	if now.HitRatioRecoveryTime == nil {
 		return []event.Event{event.Normal(v1beta1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
 	}
-	return []event.Event{event.Normal(v1beta1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
+	return []event.Event{event.Normal(v1beta1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveryTime.Sub(now.StartTime.Time))}
 }
 
 // costMessage describes for how long shards were unavailable.

@@ -83,7 +83,7 @@ func Available(m *v1beta1.Memcached) error {
 		}
 	}
 	for _, s := range m.Status.Shards {
-		if s.Start == "" {
+		if s.StartResult == "" {
 			return fmt.Errorf("shard %s has no start", s.Name)
 		}
 	}
@@ -194,8 +194,8 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 		if shard, err = Shard(m, ordinal); err != nil {
 			return err
 		}
-		if shard.Restart != token || !shard.Ready {
-			return fmt.Errorf("its status reports restart %q, ready %t", shard.Restart, shard.Ready)
+		if shard.RestartAnnotation != token || !shard.Ready {
+			return fmt.Errorf("its status reports restart %q, ready %t", shard.RestartAnnotation, shard.Ready)
 		}
 		return nil
 	})

@@ -58,7 +58,7 @@ func (s *Space) Fails(name string, size int, change Failing) {
 			return fmt.Errorf("%s do, phase %s", m.Status.Ready, m.Status.Phase)
 		}
 		// The agent reports the start a moment after the kubelet reports a ready pod.
-		if start := s.Shard(m, 0).Start; change.Restarts && !change.LosesItems && start != v1beta1.StartWarm {
+		if start := s.Shard(m, 0).StartResult; change.Restarts && !change.LosesItems && start != v1beta1.StartWarm {
 			return fmt.Errorf("the shard that was rolled back is %s", start)
 		}
 		return nil

@@ -300,7 +300,7 @@ func (h *History) NeverTwo(all Moments) {
 		h.Errorf("shards %v were unavailable at once", out)
 	}
 	for _, status := range all.Statuses() {
-		if status.ReadySize < status.Size-1 {
+		if status.ReadyShards < status.Size-1 {
 			h.Errorf("a status has %s ready shards", status.Ready)
 		}
 	}

@@ -288,7 +288,7 @@ func (s *Space) Updated(name string) *v1beta1.Memcached {
 			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
 		}
 		for _, shard := range m.Status.Shards {
-			if !shard.Current {
+			if !shard.UpToDate {
 				return fmt.Errorf("shard %s doesn't match the spec", shard.Name)
 			}
 			if shard.Message != "" { // such as that two pods still serve

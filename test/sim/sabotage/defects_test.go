@@ -61,5 +61,5 @@ var defects = []defect{
 		"f.stopAcknowledged = ",
 	}}},
 	{"a Memcached that runs is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
-	{"Available with one shard too few", conditions, []edit{{"case s.ReadySize == size:", "case s.ReadySize >= size-1:"}}},
+	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
 }

@@ -42,8 +42,8 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 		desired[ordinal] = resources.Shard{Revision: obs.UpdateRevision, Annotations: map[string]string{}}
 		name := resources.ShardName("cache", ordinal)
 		obs.Pods[name] = []*corev1.Pod{Pod(obs, name, "x")}
-		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, PodName: name + "-x", Ready: true, Current: true, Start: v1beta1.StartCold,
-			ContainerID: shardtest.RunningContainer, Revision: obs.UpdateRevision.Hash(), StartedAt: ptr.To(v1beta1.Time(Now.Add(-time.Hour)))})
+		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, PodName: name + "-x", Ready: true, UpToDate: true, StartResult: v1beta1.StartCold,
+			ContainerID: shardtest.RunningContainer, Revision: obs.UpdateRevision.Hash(), StartTime: ptr.To(v1beta1.Time(Now.Add(-time.Hour)))})
 	}
 	for _, want := range resources.NewBuilder(m, Options).Desired(desired) {
 		AddObject(obs, want.Key, "ours")
@@ -56,7 +56,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 		}
 		obs.UpToDate[want.Key] = observation.NewVersion(m, want, have)
 	}
-	m.Status.Image, m.Status.Size, m.Status.ReadySize, m.Status.UpdatedSize = obs.Image.Reference, size, size, size
+	m.Status.Image, m.Status.Size, m.Status.ReadyShards, m.Status.UpdatedShards = obs.Image.Reference, size, size, size
 	Read(obs)
 	return obs
 }
