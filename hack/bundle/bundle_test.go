@@ -298,7 +298,8 @@ func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
+// The scorecard requires a descriptor of each key of a spec. A console can't show the value of a structure or a list.
+func TestDescriptors(t *testing.T) {
 	bundle := committedBundle(t)
 	crds := bundle.V1CRDs
 	if owned := bundle.CSV.Spec.CustomResourceDefinitions.Owned; len(owned) != len(crds) || len(crds) != 4 {
@@ -309,24 +310,18 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s is owned and has no CRD", owned.Name)
 		}
-		schema := crds[i].Spec.Versions[0].Schema.OpenAPIV3Schema
+		properties := crds[i].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 		if owned.DisplayName == "" || owned.Description == "" || owned.Kind != crds[i].Spec.Names.Kind {
 			t.Errorf("%s is owned as %q: %q, %q", crds[i].Spec.Names.Kind, owned.Kind, owned.DisplayName, owned.Description)
 		}
-		var spec, status []string
+		var spec []string
 		for _, d := range owned.SpecDescriptors {
-			// A key's own comes first, then those of what is in it.
-			if key, _, below := strings.Cut(d.Path, "."); !below || !slices.Contains(spec, key) {
+			if !strings.Contains(d.Path, ".") {
 				spec = append(spec, d.Path)
 			}
-			if d.Description == "" || d.DisplayName == "" || len(d.XDescriptors) == 0 {
-				t.Errorf("%s: the descriptor of spec.%s lacks something: %+v", owned.Kind, d.Path, d)
-			}
-		}
-		for _, d := range owned.StatusDescriptors {
-			status = append(status, d.Path)
-			if d.Description == "" {
-				t.Errorf("%s: status.%s has no description", owned.Kind, d.Path)
+			property, found := at(properties["spec"], d.Path)
+			if d.DisplayName == "" || !found || property.Description == "" || len(d.XDescriptors) == 0 && property.Type != "object" {
+				t.Errorf("%s: the descriptor of spec.%s lacks something, or there is no such field: %+v", owned.Kind, d.Path, d)
 			}
 		}
 		// A required field comes before an optional one, and a field before a structure.
@@ -339,11 +334,68 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 			t.Errorf("%s: the first fields that a console shows are %v, want %s", owned.Kind, spec[:3], want)
 		}
 		slices.Sort(spec)
-		if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
+		if want := slices.Sorted(maps.Keys(properties["spec"].Properties)); !slices.Equal(spec, want) {
 			t.Errorf("%s: spec has descriptors for %v, want %v", owned.Kind, spec, want)
 		}
-		if want := slices.Sorted(maps.Keys(schema.Properties["status"].Properties)); !slices.Equal(status, want) {
-			t.Errorf("%s: status has descriptors for %v, want %v", owned.Kind, status, want)
+		if len(owned.StatusDescriptors) < 4 {
+			t.Errorf("%s: status has %d descriptors", owned.Kind, len(owned.StatusDescriptors))
+		}
+		for _, d := range owned.StatusDescriptors {
+			property, found := at(properties["status"], d.Path)
+			if d.DisplayName == "" || !found || property.Description == "" || property.Type == "object" || property.Type == "array" {
+				t.Errorf("%s: status.%s is a %s, its descriptor is %+v", owned.Kind, d.Path, property.Type, d)
+			}
+		}
+	}
+}
+
+// at returns the property at a path.
+func at(schema apiextensionsv1.JSONSchemaProps, path string) (property apiextensionsv1.JSONSchemaProps, found bool) {
+	for key := range strings.SplitSeq(path, ".") {
+		if schema, found = schema.Properties[key]; !found {
+			break
+		}
+	}
+	return schema, found
+}
+
+// The inputs follow from the names and the types of fields, wherever they are.
+func TestInputs(t *testing.T) {
+	var schema apiextensionsv1.JSONSchemaProps
+	err := yaml.UnmarshalStrict([]byte(`{type: object, properties: {
+		size: {type: integer}, paused: {type: boolean}, mode: {type: string, enum: ["", "On", "Off"]}, phase: {type: string}, observedGeneration: {type: integer},
+		memory: {x-kubernetes-int-or-string: true}, list: {type: array, items: {type: object, properties: {name: {type: string}}}},
+		group: {type: object, properties: {
+			caSecretName: {type: string}, serviceAccountName: {type: string}, claimName: {type: string}, className: {type: string}, lastBackupName: {type: string},
+			memcachedRef: {type: object, properties: {name: {type: string}}}, binding: {type: object, properties: {name: {type: string}}},
+			mode: {type: string, enum: ["On"]}, text: {type: string}}}}}`), &schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := field{"", "example.com:v1", schema}
+	got := map[string]string{}
+	for _, d := range specDescriptors(f) {
+		got[d.Path] = strings.Join(d.XDescriptors, " ")
+	}
+	if want := map[string]string{
+		"size": widget + "podCount", "paused": widget + "booleanSwitch", "mode": widget + "select:On " + widget + "select:Off", "memory": inputText,
+		"list": advanced, "group": advanced, "phase": inputText, "observedGeneration": widget + "number",
+		"group.caSecretName": anyOf + "Secret", "group.serviceAccountName": anyOf + "ServiceAccount", "group.claimName": anyOf + "PersistentVolumeClaim",
+		"group.className": inputText, "group.lastBackupName": anyOf + "example.com:v1:MemcachedBackup",
+		"group.memcachedRef.name": anyOf + "example.com:v1:Memcached", "group.binding.name": anyOf + "Secret",
+		"group.mode": widget + "select:On", "group.text": inputText,
+	}; !maps.Equal(got, want) {
+		t.Errorf("the inputs are %v, want %v", got, want)
+	}
+	clear(got)
+	for _, d := range statusDescriptors(f) {
+		got[d.Path] = strings.Join(d.XDescriptors, " ")
+	}
+	for path, want := range map[string]string{
+		"phase": phase, "observedGeneration": "", "size": statusText, "group.binding.name": anyOf + "Secret", "group.text": statusText, "group": "", "list": "",
+	} {
+		if got[path] != want {
+			t.Errorf("the descriptor of status.%s is %q, want %q", path, got[path], want)
 		}
 	}
 }

@@ -120,9 +120,9 @@ func describe(csv *v1alpha1.ClusterServiceVersion, objects []*resource.Resource)
 			if i < 0 {
 				return fmt.Errorf("the base of the ClusterServiceVersion does not own %s %s", crd.Name, v.Name)
 			}
-			properties := v.Schema.OpenAPIV3Schema.Properties
-			owned[i].SpecDescriptors = specDescriptors(properties["spec"])
-			owned[i].StatusDescriptors = statusDescriptors(properties["status"])
+			properties, api := v.Schema.OpenAPIV3Schema.Properties, crd.Spec.Group+":"+v.Name
+			owned[i].SpecDescriptors = specDescriptors(field{"", api, properties["spec"]})
+			owned[i].StatusDescriptors = statusDescriptors(field{"", api, properties["status"]})
 		}
 	}
 	return nil

@@ -10,119 +10,159 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Descriptors of the OpenShift console, see its file descriptors/reference/reference.md.
+// Descriptors of the OpenShift console, see its file descriptors/reference/reference.md. It shows leaves, and groups them
+// by the structure that they are in; a structure or a list has no value that it can show. Descriptions are in the CRDs,
+// where consoles find them.
 const (
-	widget   = "urn:alm:descriptor:com.tectonic.ui:"
-	advanced = widget + "advanced"
-	text     = widget + "text"
-	k8s      = "urn:alm:descriptor:io.kubernetes."
-	anyOf    = "urn:alm:descriptor:io.kubernetes:"
+	widget     = "urn:alm:descriptor:com.tectonic.ui:"
+	advanced   = widget + "advanced"
+	inputText  = widget + "text"
+	statusText = "urn:alm:descriptor:text"
+	phase      = "urn:alm:descriptor:io.kubernetes.phase"
+	anyOf      = "urn:alm:descriptor:io.kubernetes:"
 )
 
 // A console shows the fields in the order of their descriptors: these first, then required fields, the others, and
 // structures, each by name.
 var first = []string{"size", "memory", "version", "memcachedRef", "schedule"}
 
-// Fields that have a widget of their own; the others get the one of their type.
-var (
-	specWidgets = map[string][]string{
-		"size":            {widget + "podCount"},
-		"resources":       {widget + "resourceRequirements"},
-		"imagePullPolicy": {widget + "imagePullPolicy", advanced},
-		// In affinity.
-		"nodeAffinity":    {widget + "nodeAffinity", advanced},
-		"podAffinity":     {widget + "podAffinity", advanced},
-		"podAntiAffinity": {widget + "podAntiAffinity", advanced},
-		// These are in stores of snapshots; a console lists the objects of that kind.
-		"claimName":             {anyOf + "PersistentVolumeClaim"},
-		"credentialsSecretName": {anyOf + "Secret"},
-		"caSecretName":          {anyOf + "Secret"},
-	}
-	statusWidgets = map[string][]string{
-		"conditions": {k8s + "conditions"},
-		"phase":      {k8s + "phase"},
-	}
-)
+// inputs are those of fields whose type doesn't say it, by name.
+var inputs = map[string][]string{
+	"size":            {widget + "podCount"},
+	"resources":       {widget + "resourceRequirements"},
+	"imagePullPolicy": {widget + "imagePullPolicy", advanced},
+	"nodeAffinity":    {widget + "nodeAffinity", advanced},
+	"podAffinity":     {widget + "podAffinity", advanced},
+	"podAntiAffinity": {widget + "podAntiAffinity", advanced},
+}
 
-// specDescriptors describes every key of a spec, those below it that have a widget or a choice of values, and all of a
-// required structure.
-func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDescriptor {
-	var out []v1alpha1.SpecDescriptor
-	describe := func(path, key string, property apiextensionsv1.JSONSchemaProps, widgets []string) {
-		out = append(out, v1alpha1.SpecDescriptor{Path: path, DisplayName: words(key), Description: sentences(property), XDescriptors: widgets})
-	}
-	var below func(path string, all bool, schema apiextensionsv1.JSONSchemaProps)
-	below = func(path string, all bool, schema apiextensionsv1.JSONSchemaProps) {
-		for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
-			path, property := path+"."+key, schema.Properties[key]
-			widgets, found := specWidgets[key]
-			if !found && (all && property.Type != "object" || len(property.Enum) > 0) {
-				widgets, found = widgetsOf(property), true
-			}
-			if found {
-				describe(path, key, property, widgets)
-			}
-			below(path, all, property)
-		}
-	}
-	keys := slices.Sorted(maps.Keys(schema.Properties))
-	slices.SortStableFunc(keys, func(a, b string) int { return rank(schema, a) - rank(schema, b) })
+// kinds are those of objects in the same namespace, by how the name of a field ends that contains the name of one:
+// caSecretName, memcachedRef.name. Our own begin with Memcached.
+var kinds = []struct{ end, kind string }{
+	{"secret", "Secret"}, {"binding", "Secret"}, {"serviceaccount", "ServiceAccount"}, {"claim", "PersistentVolumeClaim"}, {"job", "Job"},
+	{"backup", "MemcachedBackup"}, {"restore", "MemcachedRestore"}, {"memcached", "Memcached"},
+}
+
+// internal are the fields of a status that serve programs only. A console shows no field without a descriptor.
+var internal = []string{"jobUID", "observedGeneration", "selector"}
+
+// field is a property of a schema. api is the group and version of its CRD, as a descriptor names them.
+type field struct {
+	path, api string
+	apiextensionsv1.JSONSchemaProps
+}
+
+func (f field) key() string {
+	return f.path[strings.LastIndex(f.path, ".")+1:]
+}
+
+func (f field) leaf() bool {
+	return f.Type != "object" && f.Type != "array"
+}
+
+// fields returns the properties of a structure in the order in which a console shows them, each before those in it.
+func (f field) fields() []field {
+	var out []field
+	keys := slices.Sorted(maps.Keys(f.Properties))
+	slices.SortStableFunc(keys, func(a, b string) int { return f.rank(a) - f.rank(b) })
 	for _, key := range keys {
-		property := schema.Properties[key]
-		required := slices.Contains(schema.Required, key)
-		widgets, found := specWidgets[key]
-		switch {
-		case found:
-		case required && property.Type == "object":
-			widgets = []string{widget + "fieldGroup:" + key}
-		default:
-			widgets = widgetsOf(property)
-		}
-		describe(key, key, property, widgets)
-		below(key, required, property)
+		property := field{strings.TrimPrefix(f.path+"."+key, "."), f.api, f.Properties[key]}
+		out = append(append(out, property), property.fields()...)
 	}
 	return out
 }
 
-func statusDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.StatusDescriptor {
+// specDescriptors describes every key of a spec, which the scorecard requires, and those below it that have an input.
+func specDescriptors(spec field) []v1alpha1.SpecDescriptor {
+	var out []v1alpha1.SpecDescriptor
+	for _, f := range spec.fields() {
+		top := !strings.Contains(f.path, ".")
+		if f.leaf() || top || inputs[f.key()] != nil {
+			descriptor := v1alpha1.SpecDescriptor{Path: f.path, DisplayName: words(f.key())}
+			if !top || !slices.Contains(spec.Required, f.path) || f.leaf() {
+				descriptor.XDescriptors = f.input()
+			}
+			out = append(out, descriptor)
+		}
+	}
+	return out
+}
+
+// statusDescriptors describes the leaves of a status. A console shows the conditions by itself.
+func statusDescriptors(status field) []v1alpha1.StatusDescriptor {
 	var out []v1alpha1.StatusDescriptor
-	for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
-		widgets, found := statusWidgets[key]
-		if !found {
-			widgets = []string{text}
+	for _, f := range status.fields() {
+		if !f.leaf() || slices.Contains(internal, f.path) {
+			continue
 		}
-		out = append(out, v1alpha1.StatusDescriptor{Path: key, DisplayName: words(key), Description: sentences(schema.Properties[key]), XDescriptors: widgets})
+		widgets := []string{statusText}
+		switch kind := f.kind(); {
+		case f.path == "phase":
+			widgets = []string{phase}
+		case kind != "":
+			widgets = []string{anyOf + kind}
+		}
+		out = append(out, v1alpha1.StatusDescriptor{Path: f.path, DisplayName: words(f.key()), XDescriptors: widgets})
 	}
 	return out
 }
 
-// widgetsOf returns the widgets for the type of a field in a spec. Structures are advanced.
-func widgetsOf(property apiextensionsv1.JSONSchemaProps) []string {
+// input returns the widgets for a field of a spec. Structures and lists are advanced.
+func (f field) input() []string {
+	kind := f.kind()
 	switch {
-	case property.Type == "boolean":
+	case inputs[f.key()] != nil:
+		return inputs[f.key()]
+	case kind != "":
+		return []string{anyOf + kind}
+	case f.Type == "boolean":
 		return []string{widget + "booleanSwitch"}
-	case property.Type == "integer":
+	case f.Type == "integer":
 		return []string{widget + "number"}
-	case len(property.Enum) > 0:
+	case len(f.Enum) > 0:
 		var options []string
-		for _, value := range property.Enum {
-			options = append(options, widget+"select:"+strings.Trim(string(value.Raw), `"`))
+		for _, value := range f.Enum {
+			// An empty string is as no value.
+			if option := strings.Trim(string(value.Raw), `"`); option != "" {
+				options = append(options, widget+"select:"+option)
+			}
 		}
 		return options
-	case property.Type == "string" || property.XIntOrString:
-		return []string{text}
+	case f.leaf():
+		return []string{inputText}
 	}
 	return []string{advanced}
 }
 
+// objectName matches the path of a field that names an object, such as caSecretName and memcachedRef.name.
+var objectName = regexp.MustCompile(`(?:^|\.)(\w+?)(?:Ref)?(?:\.n|N)ame$`)
+
+// kind returns the kind of the object that a field names, if it does, as a descriptor names it.
+func (f field) kind() string {
+	match := objectName.FindStringSubmatch(f.path)
+	if f.Type != "string" || match == nil {
+		return ""
+	}
+	for _, k := range kinds {
+		switch {
+		case !strings.HasSuffix(strings.ToLower(match[1]), k.end):
+		case strings.HasPrefix(k.kind, "Memcached"):
+			return f.api + ":" + k.kind
+		default:
+			return k.kind
+		}
+	}
+	return ""
+}
+
 // rank returns the place of a key among those that come first, or that of its group after them.
-func rank(schema apiextensionsv1.JSONSchemaProps, key string) int {
+func (f field) rank(key string) int {
 	switch i := slices.Index(first, key); {
 	case i >= 0:
 		return i
-	case slices.Contains(schema.Required, key):
+	case slices.Contains(f.Required, key):
 		return len(first)
-	case slices.Contains(widgetsOf(schema.Properties[key]), advanced):
+	case !(field{JSONSchemaProps: f.Properties[key]}).leaf():
 		return len(first) + 2
 	}
 	return len(first) + 1
@@ -150,8 +190,3 @@ var (
 	camel   = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 	acronym = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
 )
-
-// sentences is a field's description on one line.
-func sentences(property apiextensionsv1.JSONSchemaProps) string {
-	return strings.Join(strings.Fields(property.Description), " ")
-}
