@@ -10,6 +10,7 @@ LABEL operators.operatorframework.io.bundle.channels.v1=stable-v1,candidate-v1
 LABEL operators.operatorframework.io.bundle.channel.default.v1=stable-v1
 LABEL operators.operatorframework.io.test.mediatype.v1=scorecard+v1
 LABEL operators.operatorframework.io.test.config.v1=tests/scorecard/
+LABEL com.redhat.openshift.versions=v4.16
 
 COPY bundle/manifests /manifests/
 COPY bundle/metadata /metadata/

@@ -15,6 +15,7 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/yaml"
 )
 
@@ -233,6 +234,39 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 	}
 }
 
+// spec.version is a tag, which mirroring tools don't know.
+func TestASampleWithAVersionIsNotForDisconnectedClusters(t *testing.T) {
+	factory := provider.NewDefaultDepProvider().GetResourceFactory()
+	for spec, want := range map[string]bool{
+		"{size: 3}": false, "{version: 1.6.45}": true, "{pod: {image: memcached:1.6.45}}": true, "{pod: {image: memcached@sha256:0123}}": false,
+	} {
+		sample, err := factory.FromBytes([]byte("{apiVersion: example.com/v1, kind: Memcached, metadata: {name: sample}, spec: " + spec + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := byTag(sample); got != want {
+			t.Errorf("%s names an image by its tag: %t, want %t", spec, got, want)
+		}
+	}
+}
+
+// The catalogs of the community are of versions of OpenShift, and go.mod has the newest version of Kubernetes.
+func TestVersionsOfKubernetes(t *testing.T) {
+	bundle := committedBundle(t)
+	line := "com.redhat.openshift.versions: v4.16\n"
+	if got := bundle.CSV.Spec.MinKubeVersion; got != "1.29.0" || !strings.Contains(string(read(t, filepath.Join(project, metadataDir, "annotations.yaml"))), line) {
+		t.Errorf("minKubeVersion is %s, and annotations.yaml has no line %q: OpenShift 4.16 has Kubernetes 1.29", got, line)
+	}
+	if want := "\tk8s.io/api v0" + strings.TrimPrefix(kubernetesVersion, "1") + "."; !strings.Contains(string(read(t, filepath.Join(project, "go.mod"))), want) {
+		t.Errorf("go.mod does not contain %q: the bundle is validated for Kubernetes %s", want, kubernetesVersion)
+	}
+	for _, version := range []string{"", "1", "2.0.0"} {
+		if got, err := openshift(version); err == nil {
+			t.Errorf("OpenShift %s has Kubernetes %q", got, version)
+		}
+	}
+}
+
 func TestDigestIsOfARelease(t *testing.T) {
 	r := makefileRelease(t)
 	if _, err := os.Stat(filepath.Join(project, "catalog/releases", r.version)); err != nil && strings.Contains(r.image, "@") {
@@ -266,7 +300,7 @@ func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 	csv := committedBundle(t).CSV
 	for _, name := range []string{
 		"alm-examples", "categories", "containerImage", "createdAt", "description", "repository", "support",
-		"operatorframework.io/initialization-resource", "operators.operatorframework.io/internal-objects",
+		"operatorframework.io/initialization-resource", "operators.openshift.io/valid-subscription", "operators.operatorframework.io/internal-objects",
 	} {
 		if csv.Annotations[name] == "" {
 			t.Errorf("the annotation %s is missing", name)

@@ -58,7 +58,7 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 		return nil, err
 	}
 
-	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
+	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages) && !slices.ContainsFunc(in.samples, byTag))
 
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
@@ -217,9 +217,18 @@ func pin(containers []corev1.Container, digests map[string]string) {
 	}
 }
 
-// pinned reports whether tools for clusters without internet access can mirror all images.
+// pinned reports whether tools for clusters without internet access can mirror all images that a default installation
+// pulls.
 func pinned(images []v1alpha1.RelatedImage) bool {
 	return !slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
+}
+
+// byTag reports whether a sample, which consoles offer to create, names an image by its tag. A version is a tag.
+func byTag(sample *resource.Resource) bool {
+	return slices.ContainsFunc([]string{"spec.version", "spec.pod.image"}, func(path string) bool {
+		reference, err := sample.GetString(path)
+		return err == nil && !strings.Contains(reference, "@sha256:")
+	})
 }
 
 // relatedImages returns the images that the operator may use, which mirroring tools copy, by the names of its

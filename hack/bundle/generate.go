@@ -33,13 +33,20 @@ func generate(root string, r release) (map[string][]byte, error) {
 		return nil, fmt.Errorf("reading the icon: %w", err)
 	}
 
-	files := map[string][]byte{
-		metadataDir + "/annotations.yaml": annotationsFile(r),
-		"bundle.Dockerfile":               dockerfile(r),
-	}
 	in, err := sort(built)
 	if err != nil {
 		return nil, err
+	}
+	minKubeVersion, err := in.base.GetString("spec.minKubeVersion")
+	if err != nil {
+		return nil, fmt.Errorf("reading the minimal version of Kubernetes: %w", err)
+	}
+	if r.openshift, err = openshift(minKubeVersion); err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{
+		metadataDir + "/annotations.yaml": annotationsFile(r),
+		"bundle.Dockerfile":               dockerfile(r),
 	}
 	if in.digests, err = digests(root); err != nil {
 		return nil, err

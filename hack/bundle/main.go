@@ -45,8 +45,9 @@ func run(args []string) error {
 	return err
 }
 
-// release contains what config/ does not.
+// release contains what config/ does not, and the versions of OpenShift.
 type release struct {
+	openshift      string
 	version        string
 	image          string
 	scorecardImage string

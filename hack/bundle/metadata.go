@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	semver "github.com/blang/semver/v4"
 )
 
 // annotation is an entry of annotations.yaml, and a label of the bundle's image.
@@ -21,7 +23,18 @@ func annotations(r release) []annotation {
 		{bundle + "channel.default.v1", r.defaultChannel},
 		{test + "mediatype.v1", "scorecard+v1"},
 		{test + "config.v1", "tests/scorecard/"},
+		{"com.redhat.openshift.versions", r.openshift},
 	}
+}
+
+// openshift returns the versions of OpenShift that have a version of Kubernetes, or a newer one: OpenShift 4.16 has
+// Kubernetes 1.29. Without them, the community's catalogs of all versions of OpenShift get the bundle.
+func openshift(minKubeVersion string) (string, error) {
+	version, err := semver.Parse(minKubeVersion)
+	if err != nil || version.Major != 1 {
+		return "", fmt.Errorf("no version of OpenShift has Kubernetes %q", minKubeVersion)
+	}
+	return fmt.Sprintf("v4.%d", version.Minor-13), nil
 }
 
 // channels returns the channels of the release. A candidate is not in the default channel.

@@ -13,8 +13,8 @@ import (
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
 )
 
-// kubernetesVersion is the version without whose removed APIs the bundle must work.
-const kubernetesVersion = "1.36"
+// kubernetesVersion is the newest version, that of the libraries, without whose removed APIs the bundle must work.
+const kubernetesVersion = "1.37"
 
 // validate returns the errors and warnings of OperatorHub and operator-sdk for the bundle of the project in root. A
 // difference to the release of the same version is an error too.
