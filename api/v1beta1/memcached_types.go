@@ -967,16 +967,17 @@ type MemcachedStatus struct {
 	// +optional
 	UpdatedShards int32 `json:"updatedShards"`
 
-	// Ready is readyShards of the desired size, such as 2/3.
-	//
-	// +optional
-	Ready string `json:"ready,omitempty"`
-
-	// Version of memcached that the shards run, such as 1.6.45, or 1.6.38 → 1.6.45 while an
-	// update rolls out. shards[].version has the version of each.
+	// Version of memcached that the shards report, such as 1.6.45: the oldest one while they run
+	// several. shards[].version has the version of each. It is absent until a shard has reported it.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// TargetVersion is the version of memcached that the spec leads to. It is absent if that is the
+	// version, or if the image's tag doesn't say it.
+	//
+	// +optional
+	TargetVersion string `json:"targetVersion,omitempty"`
 
 	// Image that the spec selects for the shards. After the operator got another default image,
 	// this is the previous one until the operator updates this Memcached.
@@ -1175,9 +1176,6 @@ const (
 type UpdateStatus struct {
 	// Revision is a hash of the pod configuration that the spec results in.
 	Revision string `json:"revision"`
-
-	// Updated is the number of shards that match the spec.
-	Updated int32 `json:"updated"`
 
 	// Shard that is being updated, or that will be updated next.
 	//
@@ -1386,10 +1384,12 @@ type ShardStatus struct {
 // +kubebuilder:resource:shortName=memc,categories=all
 // +kubebuilder:metadata:labels="servicebinding.io/provisioned-service=true"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that the shards run"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Ready shards of the desired number"
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".spec.size",description="Desired number of shards"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=".status.readyShards",description="Shards that are ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=".status.updatedShards",description="Shards that match the spec"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Target",type=string,priority=1,JSONPath=".status.targetVersion",description="Version that the spec leads to"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Update",type=string,priority=1,JSONPath=".status.update.message"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name is used for Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"

@@ -25,11 +25,11 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 	text := func(size int) string { return strings.Repeat("x", size) }
 	now := metav1.NewTime(time.Date(2026, 11, 22, 10, 20, 30, 0, time.UTC))
 	s := v1beta1.MemcachedStatus{
-		ObservedGeneration: 1000, Phase: v1beta1.PhaseProgressing, Size: maxSize, ReadyShards: maxSize, UpdatedShards: maxSize, Ready: "128/128",
-		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1beta1.LabelInstance + "=" + text(n.memcached),
+		ObservedGeneration: 1000, Phase: v1beta1.PhaseProgressing, Size: maxSize, ReadyShards: maxSize, UpdatedShards: maxSize,
+		Version: "1.6.38", TargetVersion: "1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1beta1.LabelInstance + "=" + text(n.memcached),
 		Bootstrap: &v1beta1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1beta1.TransferComplete, Message: text(v1beta1.MaxMessage)},
 		Update: &v1beta1.UpdateStatus{
-			Revision: text(16), Updated: maxSize, Shard: text(n.memcached + len("-127")), Method: v1beta1.UpdateRecreate, RollingBack: true,
+			Revision: text(16), Shard: text(n.memcached + len("-127")), Method: v1beta1.UpdateRecreate, RollingBack: true,
 			Gate: v1beta1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, LastTransitionTime: now, Message: text(v1beta1.MaxMessage),
 		},
 	}

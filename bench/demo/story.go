@@ -175,8 +175,8 @@ func (d *demo) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.Status.Ready != fmt.Sprintf("%d/%d", shards, shards) {
-		return fmt.Errorf("%s shards are ready, the sample has %d", m.Status.Ready, shards)
+	if m.Status.ReadyShards != shards {
+		return fmt.Errorf("%d shards are ready, the sample has %d", m.Status.ReadyShards, shards)
 	}
 	d.good("available after %.1f s: memcached %s in pods %v", time.Since(began).Seconds(), m.Status.Version, m.Status.Nodes)
 	d.result("clients in the cluster use the stable addresses %v", m.Status.Servers)
@@ -307,7 +307,7 @@ func (d *demo) scale(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.result("%s shards are ready after %.1f s", m.Status.Ready, time.Since(began).Seconds())
+		d.result("%d shards are ready after %.1f s", m.Status.ReadyShards, time.Since(began).Seconds())
 	}
 	if err := d.samePods(ctx, before); err != nil {
 		return err

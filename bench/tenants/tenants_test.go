@@ -218,7 +218,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 				return err
 			}
 			if !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionAvailable) {
-				return fmt.Errorf("%s shards are ready", m.Status.Ready)
+				return fmt.Errorf("%d shards are ready", m.Status.ReadyShards)
 			}
 			return nil
 		})

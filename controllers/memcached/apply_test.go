@@ -231,7 +231,7 @@ func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
 	stale := env.Create("cache", "size: 1")
 	env.Converge("cache")
 	before := env.Get("cache")
-	previous, err := statusWriter{env.reconciler.Client}.write(env.Ctx, stale, v1beta1.MemcachedStatus{Ready: "invented"})
+	previous, err := statusWriter{env.reconciler.Client}.write(env.Ctx, stale, v1beta1.MemcachedStatus{Version: "invented"})
 	if previous != nil || !errors.Is(err, apiserver.ErrStale) {
 		t.Errorf("written: %t, error %v", previous != nil, err)
 	}

@@ -38,11 +38,12 @@ func TestKubectlGetPrintsStatusColumns(t *testing.T) {
 			names = append(names, c.Name)
 		}
 	}
-	if got, want := strings.Join(names, " "), "Name Version Ready Updated Status Age"; got != want {
+	if got, want := strings.Join(names, " "), "Name Version Size Ready Updated Status Age"; got != want {
 		t.Errorf("columns %q, want %q", got, want)
 	}
 	row := table.Rows[0].Cells
-	if row[1] != "1.6.45" || row[2] != "1/1" || row[3] != int64(1) || row[4] != "Running" {
+	// No agent reports a version here: the target is all that is known.
+	if row[1] != nil || row[7] != "1.6.45" || row[2] != int64(1) || row[3] != int64(1) || row[4] != int64(1) || row[5] != "Running" {
 		t.Errorf("row %v", row)
 	}
 }

@@ -137,7 +137,7 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	})
 	env.RunPod("cache-0", "a", "10.0.0.1")
 	env.RunPod("cache-1", "a", "10.0.0.2")
-	eventually("the pods' readiness is reported", func() bool { return env.Get("cache").Status.Ready == "2/2" })
+	eventually("the pods' readiness is reported", func() bool { return env.Get("cache").Status.ReadyShards == 2 })
 	eventually("each shard has its event", func() bool {
 		var list corev1.EventList
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
@@ -240,7 +240,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	eventually("the finished restore of a deleted pod is deleted", func() bool { return len(ours()) == 0 })
 
 	env.RunPod("cache-0", "c", "10.0.0.3")
-	eventually("the shard is ready", func() bool { return env.Get("cache").Status.Ready == "1/1" })
+	eventually("the shard is ready", func() bool { return env.Get("cache").Status.ReadyShards == 1 })
 	m := env.Get("cache")
 	env.Must(admin.Delete(env.Ctx, m))
 	eventually("the final backup is created", func() bool { return env.Exists(observation.FinalBackupName(m), backup) })

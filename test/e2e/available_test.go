@@ -31,7 +31,6 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 		{"phase", string(status.Phase), "Running"},
 		{"version", status.Version, defaultVersion},
 		{"image", status.Image, "docker.io/library/memcached:" + defaultVersion},
-		{"ready", status.Ready, "3/3"},
 		{"size", fmt.Sprint(status.Size, status.ReadyShards), "3 3"},
 		{"nodes", fmt.Sprint(status.Nodes), fmt.Sprint([]string{pods["cache-0"].Name, pods["cache-1"].Name, pods["cache-2"].Name})},
 		{"servers", fmt.Sprint(status.Servers), strings.ReplaceAll("[cache-0.NS.svc:11211 cache-1.NS.svc:11211 cache-2.NS.svc:11211]", "NS", s.Namespace)},

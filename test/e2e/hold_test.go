@@ -32,8 +32,8 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	spec.Threads = new(int32(2))
 	s.Apply("cache", spec)
 	m := s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
-	if m.Status.Update.Updated != 1 {
-		t.Errorf("%d shards are updated", m.Status.Update.Updated)
+	if m.Status.UpdatedShards != 1 {
+		t.Errorf("%d shards are updated", m.Status.UpdatedShards)
 	}
 	s.reads("cache", 0, nowhere, requests)
 	gate.TimeoutSeconds = new(int32(1))

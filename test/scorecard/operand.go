@@ -140,7 +140,7 @@ func operandUpgrade(ctx context.Context, e *environment) error {
 	if err != nil {
 		return err
 	}
-	to := i.last.Status.Version
+	to := i.last.Status.TargetVersion // of no shards
 	from := upgradeFrom[slices.IndexFunc(upgradeFrom, func(v string) bool { return v != to })]
 	e.logf("the operator's default is memcached %s", to)
 	if err := i.change(ctx, fmt.Sprintf(`{"size":%d,"version":%q}`, shards, from)); err != nil {

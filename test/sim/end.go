@@ -48,7 +48,7 @@ func (w *World) End() string {
 		for _, c := range m.Status.Conditions {
 			lines = append(lines, fmt.Sprintf("%s %s=%s %s", m.Name, c.Type, c.Status, c.Reason))
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s shards, servers %s, version %s", m.Name, m.Status.Ready, strings.ReplaceAll(fmt.Sprint(m.Status.Servers), w.Server.Namespace, "namespace"), m.Status.Version))
+		lines = append(lines, fmt.Sprintf("%s: %d of %d shards, servers %s, version %s", m.Name, m.Status.ReadyShards, *m.Spec.Size, strings.ReplaceAll(fmt.Sprint(m.Status.Servers), w.Server.Namespace, "namespace"), m.Status.Version))
 		if b := m.Status.Bootstrap; b != nil {
 			lines = append(lines, fmt.Sprintf("%s: bootstrap %s", m.Name, b.Phase))
 		}

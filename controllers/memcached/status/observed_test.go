@@ -585,7 +585,7 @@ func TestUpdateReportsItsProgress(t *testing.T) {
 		return Make(obs, p, plan.Result{}, obs.Now).Update
 	}
 	u := made(decision)
-	want := &v1beta1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Updated: 3, Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
+	want := &v1beta1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
 		LastTransitionTime: metav1.NewTime(obs.Now), Message: "shard 2 of 3: memory; kept 90.0% of 3,000 items"}
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,13 +1,13 @@
 package status
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -52,8 +52,10 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		}
 	}
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist
-	s.Ready = fmt.Sprintf("%d/%d", s.ReadyShards, size)
-	s.Version = runningVersion(s.Shards, obs.Image.Version, m.Status.Version, p.Rejected != nil)
+	s.Version = oldestVersion(s.Shards)
+	if p.Rejected == nil && obs.Image.Version != s.Version {
+		s.TargetVersion = obs.Image.Version
+	}
 	if s.Discovery = p.Discovery.Status; s.Discovery == nil && (m.Spec.Paused || p.Rejected != nil) {
 		s.Discovery = m.Status.Discovery
 	}
@@ -86,16 +88,15 @@ func bindingStatus(m *v1beta1.Memcached, p plan.Binding, res plan.Result) *v1bet
 	}
 }
 
-// runningVersion returns the version that the shards run, with an arrow to the target while
-// a shard runs another one. Without a valid target it stays what it was.
-func runningVersion(shards []v1beta1.ShardStatus, target, was string, rejected bool) string {
-	if rejected {
-		return was
-	}
-	for _, s := range shards {
-		if s.Version != "" && target != "" && s.Version != target {
-			return s.Version + " → " + target
+// oldestVersion returns the oldest version that a shard reports; empty if none does.
+func oldestVersion(shards []v1beta1.ShardStatus) string {
+	var oldest string
+	var parsed *version.Version
+	for i := range shards {
+		v, err := version.ParseGeneric(shards[i].Version)
+		if oldest == "" || err == nil && (parsed == nil || v.LessThan(parsed)) {
+			oldest, parsed = shards[i].Version, v
 		}
 	}
-	return target
+	return oldest
 }

@@ -28,9 +28,6 @@ func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.Memcached
 	}
 	position := 0
 	for i, status := range s.Shards {
-		if status.UpToDate {
-			u.Updated++
-		}
 		if status.Name == d.Shard {
 			position = i + 1
 		}

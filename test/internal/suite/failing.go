@@ -54,8 +54,8 @@ func (s *Space) Fails(name string, size int, change Failing) {
 		lives = s.rolledBack(name, shard, before, change.Restarts)
 	}
 	s.Await(name, "all shards serve", func(m *v1beta1.Memcached) error {
-		if m.Status.Ready != "2/2" || m.Status.Phase != v1beta1.PhaseBlocked {
-			return fmt.Errorf("%s do, phase %s", m.Status.Ready, m.Status.Phase)
+		if m.Status.ReadyShards != 2 || m.Status.Phase != v1beta1.PhaseBlocked {
+			return fmt.Errorf("%d do, phase %s", m.Status.ReadyShards, m.Status.Phase)
 		}
 		// The agent reports the start a moment after the kubelet reports a ready pod.
 		if start := s.Shard(m, 0).StartResult; change.Restarts && !change.LosesItems && start != v1beta1.StartWarm {

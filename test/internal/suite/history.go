@@ -301,7 +301,7 @@ func (h *History) NeverTwo(all Moments) {
 	}
 	for _, status := range all.Statuses() {
 		if status.ReadyShards < status.Size-1 {
-			h.Errorf("a status has %s ready shards", status.Ready)
+			h.Errorf("a status has %d of %d ready shards", status.ReadyShards, status.Size)
 		}
 	}
 }

@@ -285,7 +285,7 @@ func (s *Space) Updated(name string) *v1beta1.Memcached {
 	s.Helper()
 	m := s.Await(name, "updated", func(m *v1beta1.Memcached) error {
 		if u := m.Status.Update; u != nil {
-			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
+			return fmt.Errorf("%d shards are, %s", m.Status.UpdatedShards, u.Message)
 		}
 		for _, shard := range m.Status.Shards {
 			if !shard.UpToDate {
