@@ -116,7 +116,7 @@ func (w *world) end() string {
 	names := map[types.UID]string{}
 	for _, b := range simtest.All[*v1beta1.MemcachedBackup](w.admin) {
 		names[b.UID] = b.Name
-		line := fmt.Sprintf("backup %s: %s %s", b.Name, b.Status.Phase, b.Status.Reason)
+		line := fmt.Sprintf("backup %s: %s %s", b.Name, b.Status.Phase, b.Status.Reason())
 		if b.Status.Snapshot != nil {
 			line += fmt.Sprintf(", %d items", b.Status.Snapshot.Items)
 		}
@@ -124,7 +124,7 @@ func (w *world) end() string {
 	}
 	for _, r := range simtest.All[*v1beta1.MemcachedRestore](w.admin) {
 		names[r.UID] = r.Name
-		lines = append(lines, fmt.Sprintf("restore %s: %s %s, %d restored", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Restored))
+		lines = append(lines, fmt.Sprintf("restore %s: %s %s, %d restored", r.Name, r.Status.Phase, r.Status.Reason(), r.Status.Restored))
 	}
 	for _, s := range simtest.All[*v1beta1.MemcachedScheduledBackup](w.admin) {
 		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last %s at %v", s.Name, s.Status.Active, s.Status.LastBackupName, s.Status.LastScheduleTime))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -94,8 +95,8 @@ func TestRestoresIntoCommonShardsRunOneAfterTheOther(t *testing.T) {
 	w.converge()
 	for name, reason := range map[string]string{"first": v1beta1.ReasonCopying, "disjoint": v1beta1.ReasonCopying,
 		"second": v1beta1.ReasonRestoreRunning, "third": v1beta1.ReasonRestoreRunning} {
-		if s := w.restore(name).Status; s.Reason != reason {
-			t.Errorf("%s is %s (%s): %s", name, s.Phase, s.Reason, s.Message)
+		if s := w.restore(name).Status; s.Reason() != reason {
+			t.Errorf("%s is %s (%s): %s", name, s.Phase, s.Reason(), s.Message())
 		}
 	}
 	w.jobs.Hang = nil
@@ -114,7 +115,7 @@ func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 		w.create("MemcachedRestore", name, fromClaim)
 		r := w.restore(name)
 		now := metav1.NewTime(w.clock.Now())
-		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1beta1.TransferRunning, v1beta1.ReasonStarting, &now, transfer.JobName(transfer.Restore, r.UID)
+		r.Status.Phase, r.Status.StartTime, r.Status.JobName = v1beta1.TransferRunning, &now, transfer.JobName(transfer.Restore, r.UID)
 		r.Status.Conditions = []metav1.Condition{}
 		w.must(w.admin.Status().Update(w.ctx, r))
 	}
@@ -154,8 +155,10 @@ func TestDeletionWaitsForActiveRestores(t *testing.T) {
 			if w.isDeleted(b) || w.job(transfer.Delete, b) != nil || len(w.jobs.Snapshots) != 1 {
 				t.Fatal("the snapshot is deleted while it is read")
 			}
-			s := w.backup("nightly").Status
-			w.wantEnd(s.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "waiting until MemcachedRestore again has read the snapshot")
+			ready := meta.FindStatusCondition(w.backup("nightly").Status.Conditions, v1beta1.ConditionReady)
+			if ready.Status != metav1.ConditionFalse || ready.Reason != v1beta1.ReasonDeleting || ready.Message != "waiting until MemcachedRestore again has read the snapshot" {
+				t.Errorf("the condition is %+v", ready)
+			}
 			w.wantEvent(w.recorded(), v1beta1.EventDeletionBlocked, "MemcachedRestore again")
 			w.jobs.Hang = nil
 			w.converge()

@@ -268,7 +268,7 @@ func (w *world) wantEvent(events []string, words ...string) {
 // wantEnd compares the phase and the reason of a transfer.
 func (w *world) wantEnd(s v1beta1.TransferStatus, phase v1beta1.TransferPhase, reason, words string) {
 	w.Helper()
-	if s.Phase != phase || s.Reason != reason || !strings.Contains(s.Message, words) {
-		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason, s.Message, phase, reason, words)
+	if s.Phase != phase || s.Reason() != reason || !strings.Contains(s.Message(), words) {
+		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason(), s.Message(), phase, reason, words)
 	}
 }

@@ -304,7 +304,7 @@ func checkFields(typ reflect.Type, flags map[string][]string) (problems []string
 
 var conditions = []string{
 	v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded,
-	v1beta1.ConditionComplete, v1beta1.ConditionFailed, v1beta1.ConditionScheduled,
+	v1beta1.ConditionSucceeded,
 }
 
 var expression = regexp.MustCompile(`\{(range )?(\.[^}]+)\}|\{end\}`)

@@ -102,16 +102,16 @@ type SnapshotStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=mcb,categories=all
+// +kubebuilder:resource:shortName=mcb,categories=memcached
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.reason",description="Why it is in this phase, such as JobCannotStart"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type==\"Ready\")].reason",description="Why it is in this phase, such as JobCannotStart"
 // +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=".status.progress.percent"
 // +kubebuilder:printcolumn:name="Items",type=integer,JSONPath=".status.progress.items"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Bytes",type=integer,priority=1,JSONPath=".status.snapshot.storedBytes",description="Size of the snapshot in the store"
 // +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.message"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type MemcachedBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -124,6 +124,7 @@ type MemcachedBackup struct {
 	// Status is the observed state.
 	//
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MemcachedBackupStatus `json:"status,omitempty"`
 }
 

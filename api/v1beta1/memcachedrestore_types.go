@@ -106,23 +106,27 @@ type MemcachedRestoreStatus struct {
 	// Restored is the number of items that were written.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Restored int64 `json:"restored"`
 
 	// Kept is the number of items that were not written because the Memcached already contained
 	// their key.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Kept int64 `json:"kept"`
 
 	// Expired is the number of items that were not written because they had expired.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Expired int64 `json:"expired"`
 
 	// Rejected is the number of items that memcached did not accept because they are too large
 	// or it is out of memory.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Rejected int64 `json:"rejected"`
 }
 
@@ -145,15 +149,15 @@ func (r *MemcachedRestore) IsActive(now time.Time) bool {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=mcr,categories=all
+// +kubebuilder:resource:shortName=mcr,categories=memcached
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.reason",description="Why it is in this phase, such as BackupNotComplete"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type==\"Ready\")].reason",description="Why it is in this phase, such as BackupNotComplete"
 // +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=".status.progress.percent"
 // +kubebuilder:printcolumn:name="Restored",type=integer,JSONPath=".status.restored"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.message"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type MemcachedRestore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -166,6 +170,7 @@ type MemcachedRestore struct {
 	// Status is the observed state.
 	//
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MemcachedRestoreStatus `json:"status,omitempty"`
 }
 

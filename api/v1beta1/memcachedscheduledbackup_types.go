@@ -102,7 +102,8 @@ type BackupRetention struct {
 
 // MemcachedScheduledBackupStatus is the observed state of a schedule.
 type MemcachedScheduledBackupStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until
+	// the operator has seen the object.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -133,8 +134,9 @@ type MemcachedScheduledBackupStatus struct {
 	// +listType=atomic
 	Active []string `json:"active,omitempty"`
 
-	// Conditions contain Scheduled. It is False when no backups are created; its message says
-	// why.
+	// Conditions are Ready, Reconciling and Stalled. Ready is True while backups are created at
+	// their times, and while the schedule is suspended. Its message has the next run, or says why
+	// no backups are created.
 	//
 	// +optional
 	// +listType=map
@@ -142,11 +144,7 @@ type MemcachedScheduledBackupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionScheduled of a MemcachedScheduledBackup is True while backups are created at
-// their times.
-const ConditionScheduled = "Scheduled"
-
-// Reasons of Scheduled.
+// Reasons of a schedule's conditions.
 const (
 	// ReasonWaitingForSchedule: the schedule is active; status.nextScheduleTime has the next
 	// run.
@@ -196,14 +194,14 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=mcsb,categories=all
+// +kubebuilder:resource:shortName=mcsb,categories=memcached
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.backupTemplate.spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=".spec.schedule"
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend"
 // +kubebuilder:printcolumn:name="Next run",type=string,JSONPath=".status.nextScheduleTime",description="Time of the next run"
 // +kubebuilder:printcolumn:name="Last success",type=date,JSONPath=".status.lastSuccessfulTime"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Scheduled\")].message"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: each backup's name is this name followed by the time of its run"
 type MemcachedScheduledBackup struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -216,6 +214,7 @@ type MemcachedScheduledBackup struct {
 	// Status is the observed state.
 	//
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MemcachedScheduledBackupStatus `json:"status,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -195,15 +196,13 @@ type JobResources struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// TransferPhase is the phase of a backup or a restore.
-//
-// +kubebuilder:validation:Enum=Pending;Running;Complete;Failed
+// TransferPhase is the phase of a backup or a restore. Releases may add phases.
 type TransferPhase string
 
 // The phases of a transfer.
 const (
-	// TransferPending: the transfer waits for something that reason names, such as its backup,
-	// and has no Job.
+	// TransferPending: the transfer waits for something that the condition Succeeded names, such
+	// as its backup, and has no Job.
 	TransferPending  TransferPhase = "Pending"
 	TransferRunning  TransferPhase = "Running"
 	TransferComplete TransferPhase = "Complete"
@@ -212,7 +211,8 @@ const (
 
 // TransferStatus is the state of a backup or a restore. Both run once.
 type TransferStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until
+	// the operator has seen the object.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -222,16 +222,6 @@ type TransferStatus struct {
 	//
 	// +optional
 	Phase TransferPhase `json:"phase,omitempty"`
-
-	// Reason of the phase, such as Copying, JobCannotStart or StoreFull.
-	//
-	// +optional
-	Reason string `json:"reason,omitempty"`
-
-	// Message explains the phase and what to do about a failure.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
 
 	// StartTime is when the transfer started.
 	//
@@ -259,7 +249,9 @@ type TransferStatus struct {
 	// +optional
 	Progress *TransferProgress `json:"progress,omitempty"`
 
-	// Conditions are Complete and Failed, as those of a Job. Both are always present.
+	// Conditions are Succeeded, and Ready, Reconciling and Stalled, which tools such as kstatus
+	// read. Succeeded is Unknown until the transfer is Complete, which is True, or Failed, which
+	// is False. Its reason, such as Copying or StoreFull, and its message explain the phase.
 	//
 	// +optional
 	// +listType=map
@@ -270,6 +262,19 @@ type TransferStatus struct {
 // IsFinished reports whether the transfer is Complete or Failed, which is final.
 func (s *TransferStatus) IsFinished() bool {
 	return s.Phase == TransferComplete || s.Phase == TransferFailed
+}
+
+// Reason of the phase, which is that of Succeeded.
+func (s *TransferStatus) Reason() string { return s.succeeded().Reason }
+
+// Message explains the phase, and is that of Succeeded.
+func (s *TransferStatus) Message() string { return s.succeeded().Message }
+
+func (s *TransferStatus) succeeded() metav1.Condition {
+	if c := meta.FindStatusCondition(s.Conditions, ConditionSucceeded); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
 }
 
 // TransferProgress is the progress of a backup or a restore.
@@ -294,11 +299,8 @@ type TransferProgress struct {
 	ItemsPerSecond int64 `json:"itemsPerSecond,omitempty"`
 }
 
-// Condition types of a backup and a restore.
-const (
-	ConditionComplete = "Complete"
-	ConditionFailed   = "Failed"
-)
+// ConditionSucceeded of a backup or a restore is True when it is Complete, False when it is Failed, and Unknown until then.
+const ConditionSucceeded = "Succeeded"
 
 // Reasons of a backup's and a restore's phase.
 const (

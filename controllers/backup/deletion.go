@@ -50,8 +50,9 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 	case neverRan(obs): // nothing was written either
 		return release(obs)
 	case len(obs.activeRestores) > 0:
-		p := wait(obs, fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", ")))
-		p.Events = []event.Event{event.Normal(v1beta1.EventDeletionBlocked, "%s", p.Status.Message)}
+		reason := fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", "))
+		p := wait(obs, reason)
+		p.Events = []event.Event{event.Normal(v1beta1.EventDeletionBlocked, "%s", reason)}
 		return p
 	case state.Stage == transfer.Succeeded:
 		return release(obs, event.Normal(v1beta1.EventSnapshotDeleted, "deleted %s", location(b)))
@@ -73,7 +74,7 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 
 // wait reports why the deletion waits.
 func wait(obs *observation, reason string) transfer.Plan {
-	return transfer.Plan{Status: transfer.WithMessage(obs.LastStatus(), "being deleted: "+reason), Actions: transfer.Actions{RequeueAfter: deletionPoll}}
+	return transfer.Plan{Status: transfer.WithDeletion(obs.LastStatus(), obs.Observation, reason), Actions: transfer.Actions{RequeueAfter: deletionPoll}}
 }
 
 // release lets the backup disappear.
@@ -95,7 +96,7 @@ func location(b *v1beta1.MemcachedBackup) string {
 func neverRan(obs *observation) bool {
 	s := obs.backup.Status
 	return s.Progress == nil && !transfer.Evaluate(obs.Job, obs.backup.Spec.Store).Started &&
-		(s.JobUID == "" && obs.Job.Job == nil || s.Reason == v1beta1.ReasonJobCannotStart)
+		(s.JobUID == "" && obs.Job.Job == nil || s.Reason() == v1beta1.ReasonJobCannotStart)
 }
 
 func deletionJob(obs *observation) *batchv1.Job {

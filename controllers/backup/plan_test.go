@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +44,7 @@ func observed(edits ...func(*observation)) *observation {
 func begun(uid string) func(*observation) {
 	return func(obs *observation) {
 		s := &obs.backup.Status
-		s.Phase, s.Reason, s.JobName, s.JobUID = v1beta1.TransferRunning, v1beta1.ReasonStarting, obs.Job.Name, uid
+		s.Phase, s.JobName, s.JobUID = v1beta1.TransferRunning, obs.Job.Name, uid
 		s.StartTime, s.ImagePullSecrets = &metav1.Time{Time: now}, obs.Memcached.Spec.ImagePullSecrets
 		obs.backup.Finalizers = []string{v1beta1.FinalizerSnapshot}
 	}
@@ -195,25 +196,27 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		after     time.Duration
 		rejection error
 	}{
-		"it has not begun":                              {nil, 0, released, "", "", transfer.NoAction, 0, nil},
-		"its Job runs":                                  {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll, nil},
-		"its Job is being deleted":                      {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll, nil},
-		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0, nil},
-		"there never was a Job":                         {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0, nil},
-		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1beta1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"it has not begun":         {nil, 0, released, "", "", transfer.NoAction, 0, nil},
+		"its Job runs":             {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll, nil},
+		"its Job is being deleted": {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll, nil},
+		"its Job does not stop":    {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0, nil},
+		"there never was a Job":    {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"no container of its Job has run": {[]func(*observation){begun("j"), func(obs *observation) {
+			obs.backup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonJobCannotStart}}
+		}}, 0, released, "", "", transfer.NoAction, 0, nil},
 		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
-		"it is complete":                                {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
-		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1beta1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
-		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1beta1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0, nil},
-		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1beta1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
-		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1beta1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
-		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
-		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll, nil},
-		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1beta1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
-		"the Job that deletes is rejected":              {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
-		"it is rejected for ten minutes":                {[]func(*observation){ran}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
-		"the namespace is being deleted":                {[]func(*observation){ran}, 0, released, v1beta1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
-		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
+		"it is complete":                     {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
+		"a restore reads the snapshot":       {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1beta1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
+		"its deletion has succeeded":         {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1beta1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0, nil},
+		"its deletion has failed":            {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1beta1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
+		"another's Job has the name":         {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1beta1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
+		"its deletion runs":                  {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
+		"its deletion cannot start":          {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll, nil},
+		"its deletion outlives its deadline": {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1beta1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
+		"the Job that deletes is rejected":   {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
+		"it is rejected for ten minutes":     {[]func(*observation){ran}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
+		"the namespace is being deleted":     {[]func(*observation){ran}, 0, released, v1beta1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
+		"its Memcached was deleted":          {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(append(c.edits, deleted(c.age))...)
@@ -228,7 +231,10 @@ func TestDeletionOfSnapshot(t *testing.T) {
 			if got != c.want || a.Job != c.job || got != released && a.RequeueAfter != c.after {
 				t.Errorf("it %s, action %d, requeued after %s", got, a.Job, a.RequeueAfter)
 			}
-			text := p.Status.Message
+			var text string
+			if c := meta.FindStatusCondition(p.Status.Conditions, v1beta1.ConditionReady); c != nil {
+				text = c.Message
+			}
 			if c.event != "" {
 				if len(p.Events) != 1 || p.Events[0].Reason != c.event {
 					t.Fatalf("the events are %+v", p.Events)

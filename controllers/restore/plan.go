@@ -73,7 +73,7 @@ func invalidBackup(obs *observation) *transfer.Blocker {
 			"MemcachedBackup %s is being deleted. Restore from another one", ref.Name)
 	case b.Status.Phase == v1beta1.TransferFailed:
 		return transfer.Reject(v1beta1.ReasonBackupNotComplete,
-			"MemcachedBackup %s is Failed (%s) and has no snapshot. Restore from another one", ref.Name, b.Status.Reason)
+			"MemcachedBackup %s is Failed (%s) and has no snapshot. Restore from another one", ref.Name, b.Status.Reason())
 	case b.Status.Phase == v1beta1.TransferComplete && b.Status.Snapshot == nil:
 		return transfer.Reject(v1beta1.ReasonBackupNotComplete,
 			"the status of MemcachedBackup %s has no snapshot. Set spec.snapshot instead", ref.Name)
@@ -140,7 +140,7 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 // restores, the oldest is next.
 func otherRestore(obs *observation) *transfer.Blocker {
 	for _, o := range obs.others {
-		waits := o.Status.Phase == v1beta1.TransferPending && o.Status.Reason == v1beta1.ReasonRestoreRunning && obs.restore.Status.Phase != v1beta1.TransferRunning
+		waits := o.Status.Phase == v1beta1.TransferPending && o.Status.Reason() == v1beta1.ReasonRestoreRunning && obs.restore.Status.Phase != v1beta1.TransferRunning
 		if overlap(o.Spec.Shards, obs.restore.Spec.Shards) && (o.IsActive(obs.Now) || waits && isOlder(o, obs.restore)) {
 			return transfer.WithdrawFor(v1beta1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
 		}

@@ -39,7 +39,7 @@ func observed(edits ...func(*observation)) *observation {
 // running lets a restore be Running, without a Job.
 func running(obs *observation) {
 	s := &obs.restore.Status
-	s.Phase, s.Reason, s.JobName, s.StartTime = v1beta1.TransferRunning, v1beta1.ReasonStarting, "restore-u", &metav1.Time{Time: now}
+	s.Phase, s.JobName, s.StartTime = v1beta1.TransferRunning, "restore-u", &metav1.Time{Time: now}
 }
 
 func fromPath(obs *observation) {
@@ -64,7 +64,8 @@ func replaces(gate v1beta1.Gate) func(*observation) {
 func another(phase v1beta1.TransferPhase, reason string, shards ...int32) func(*observation) {
 	return func(obs *observation) {
 		o := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "o", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
-		o.Spec.Shards, o.Status.Phase, o.Status.Reason, o.Status.StartTime = shards, phase, reason, &metav1.Time{Time: now}
+		o.Spec.Shards, o.Status.Phase, o.Status.StartTime = shards, phase, &metav1.Time{Time: now}
+		o.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: reason}}
 		obs.others = append(obs.others, o)
 	}
 }
@@ -99,7 +100,8 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"it has the shard":               {edits{shards(1)}, starts, "", ""},
 		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, fails, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
 		"the backup failed": {edits{func(obs *observation) {
-			obs.backup.Status.Phase, obs.backup.Status.Reason = v1beta1.TransferFailed, v1beta1.ReasonNoShards
+			obs.backup.Status.Phase = v1beta1.TransferFailed
+			obs.backup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonNoShards}}
 		}}, fails, v1beta1.ReasonBackupNotComplete, "is Failed (NoShards)"},
 		"the backup has no snapshot":      {edits{func(obs *observation) { obs.backup.Status.Snapshot = nil }}, fails, v1beta1.ReasonBackupNotComplete, "Set spec.snapshot"},
 		"the backup is being deleted":     {edits{func(obs *observation) { obs.backup.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1beta1.ReasonBackupDeleting, "Restore from another one"},

@@ -82,11 +82,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // report writes the status, and then logs and records the events.
 func (r *Reconciler) report(ctx context.Context, s *v1beta1.MemcachedScheduledBackup, p plan) error {
-	was := scheduledCondition(s.Status)
+	was := readyCondition(s.Status)
 	if err := (statusWriter{r.Client}).write(ctx, s, p.status); err != nil {
 		return err
 	}
-	if is := scheduledCondition(p.status); is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {
+	if is := readyCondition(p.status); is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {
 		log.FromContext(ctx).Info("Updated the schedule", "reason", is.Reason, "message", is.Message)
 	}
 	for _, e := range p.events {

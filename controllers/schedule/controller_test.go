@@ -100,7 +100,7 @@ func (f *fixture) schedule() *v1beta1.MemcachedScheduledBackup {
 }
 
 func (f *fixture) condition() *metav1.Condition {
-	return meta.FindStatusCondition(f.schedule().Status.Conditions, v1beta1.ConditionScheduled)
+	return meta.FindStatusCondition(f.schedule().Status.Conditions, v1beta1.ConditionReady)
 }
 
 func (f *fixture) wantBackups(want ...string) {

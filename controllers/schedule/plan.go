@@ -12,6 +12,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/condition"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 )
 
@@ -59,13 +60,13 @@ func planRuns(obs observation, active []v1beta1.MemcachedBackup, guard *v1beta1.
 	runs, reason, message := parse(s.Spec, obs.now)
 	switch {
 	case reason != "":
-		p := plan{status: withCondition(status, obs, metav1.ConditionFalse, reason, message)}
-		if before := scheduledCondition(s.Status); before == nil || before.Message != message {
+		p := plan{status: withHealth(status, obs, condition.Stalled, reason, message)}
+		if before := readyCondition(s.Status); before == nil || before.Message != message {
 			p.events = []event.Event{event.Warning(v1beta1.EventScheduleInvalid, "%s", message)}
 		}
 		return p
 	case s.Spec.Suspend:
-		return plan{status: withCondition(status, obs, metav1.ConditionFalse, v1beta1.ReasonSuspended, "no backups are created while spec.suspend is true")}
+		return plan{status: withHealth(status, obs, condition.Ready, v1beta1.ReasonSuspended, "no backups are created while spec.suspend is true")}
 	}
 	p, next := planDueRun(obs, status, active, runs), runs.Next(obs.now)
 	message = "the next run is at " + next.In(runs.Location).Format(time.RFC3339)
@@ -73,7 +74,7 @@ func planRuns(obs observation, active []v1beta1.MemcachedBackup, guard *v1beta1.
 		message += fmt.Sprintf(". Backup %s, which spec.retention does not keep, stays because all later ones have less than half of its items. "+
 			"Delete it if that is as expected", guard.Name)
 	}
-	p.status = withCondition(p.status, obs, metav1.ConditionTrue, v1beta1.ReasonWaitingForSchedule, message)
+	p.status = withHealth(p.status, obs, condition.Ready, v1beta1.ReasonWaitingForSchedule, message)
 	p.status.NextScheduleTime, p.requeueAfter = &metav1.Time{Time: next}, next.Sub(obs.now)
 	return p
 }
@@ -95,9 +96,9 @@ func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, 
 	unfinished := status // the run remains due
 	status.LastScheduleTime = &metav1.Time{Time: run}
 	name, at, late := backupName(s.Name, run), run.In(runs.Location).Format(time.RFC3339), obs.now.Sub(run)
-	was := scheduledCondition(s.Status)
+	was := readyCondition(s.Status)
 	switch {
-	case was != nil && was.Status == metav1.ConditionFalse: // it was due while the schedule was suspended or invalid
+	case was != nil && (was.Reason == v1beta1.ReasonSuspended || was.Status == metav1.ConditionFalse && was.Reason != v1beta1.ReasonRetrying): // it was due while the schedule was suspended or invalid
 		return plan{status: status}
 	case slices.ContainsFunc(obs.backups, func(b v1beta1.MemcachedBackup) bool { return b.Name == name }):
 		status.LastBackupName = name // it was created, but the operator was killed before it wrote the status
@@ -127,7 +128,7 @@ func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, 
 // retried up to the starting deadline.
 func planRetry(obs observation, rejection error) plan {
 	return plan{
-		status:       withCondition(obs.schedule.Status, obs, metav1.ConditionTrue, v1beta1.ReasonRetrying, rejection.Error()),
+		status:       withHealth(obs.schedule.Status, obs, condition.Reconciling, v1beta1.ReasonRetrying, rejection.Error()),
 		requeueAfter: apiserver.RejectionRecheck,
 	}
 }

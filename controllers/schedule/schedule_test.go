@@ -52,7 +52,7 @@ func TestRunCreatesOneBackup(t *testing.T) {
 	}
 	was := func(reason string) func(*v1beta1.MemcachedScheduledBackup) {
 		return func(s *v1beta1.MemcachedScheduledBackup) {
-			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: reason}}
+			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
 		}
 	}
 	type edits = []func(*v1beta1.MemcachedScheduledBackup)
@@ -131,7 +131,7 @@ func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
 	p := makePlan(observation{s, nil, now})
-	c := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionScheduled)
+	c := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionReady)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1beta1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.actions.create != nil {
 		t.Errorf("the plan is %+v", p)
 	}
@@ -243,7 +243,7 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 			if len(p.actions.prune) != test.prune {
 				t.Errorf("it deletes %d backups, want %d", len(p.actions.prune), test.prune)
 			}
-			message := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionScheduled).Message
+			message := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionReady).Message
 			if test.guard < 0 {
 				if strings.Contains(message, "stays") {
 					t.Errorf("the condition says %q", message)

@@ -1,13 +1,11 @@
 package schedule
 
 import (
-	"slices"
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/condition"
 )
 
 // maxActive is how many running backups a status names: etcd stores at most 1.5 MiB.
@@ -26,18 +24,15 @@ func makeStatus(obs observation, active []v1beta1.MemcachedBackup) v1beta1.Memca
 	return s
 }
 
-// withCondition returns a status with the condition Scheduled.
-func withCondition(s v1beta1.MemcachedScheduledBackupStatus, obs observation, status metav1.ConditionStatus, reason, message string) v1beta1.MemcachedScheduledBackupStatus {
-	s.Conditions = slices.Clone(s.Conditions)
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: v1beta1.ConditionScheduled, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: obs.schedule.Generation, LastTransitionTime: metav1.NewTime(obs.now.Truncate(time.Second)),
-	})
+// withHealth returns a status with its conditions.
+func withHealth(s v1beta1.MemcachedScheduledBackupStatus, obs observation, health condition.Health, reason, message string) v1beta1.MemcachedScheduledBackupStatus {
+	s.Conditions = condition.Set(s.Conditions, obs.schedule.Generation, obs.now, condition.Of(health, reason, message)...)
 	return s
 }
 
-func scheduledCondition(s v1beta1.MemcachedScheduledBackupStatus) *metav1.Condition {
-	return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionScheduled)
+// readyCondition returns Ready, whose reason and message describe the schedule, or nil.
+func readyCondition(s v1beta1.MemcachedScheduledBackupStatus) *metav1.Condition {
+	return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady)
 }
 
 // namesOf returns the names of backups, at most maxActive.

@@ -146,9 +146,9 @@ func (e *Engine) write(ctx context.Context, obs Observation, p Plan) error {
 // record logs the decision and records its events, also on the Memcached.
 func (e *Engine) record(ctx context.Context, obs Observation, was Status, p Plan) {
 	o, prefix := obs.Object, transferOf(obs.Object).prefix
-	if was.Phase != p.Status.Phase || was.Reason != p.Status.Reason || p.Actions.Finalizer != KeepFinalizer || len(p.Events) > 0 {
-		log.FromContext(ctx).Info("Updated the "+string(prefix), "phase", p.Status.Phase, "reason", p.Status.Reason,
-			"message", p.Status.Message, "finalizers", o.GetFinalizers())
+	if was.Phase != p.Status.Phase || was.Reason() != p.Status.Reason() || p.Actions.Finalizer != KeepFinalizer || len(p.Events) > 0 {
+		log.FromContext(ctx).Info("Updated the "+string(prefix), "phase", p.Status.Phase, "reason", p.Status.Reason(),
+			"message", p.Status.Message(), "finalizers", o.GetFinalizers())
 	}
 	for _, event := range p.Events {
 		e.Recorder.Eventf(o, nil, event.Type, event.Reason, "Reconcile", "%s", event.Message)

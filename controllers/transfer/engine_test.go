@@ -142,7 +142,8 @@ func begun(s v1beta1.TransferStatus) *v1beta1.MemcachedBackup {
 	return b
 }
 
-var runs = v1beta1.TransferStatus{Phase: v1beta1.TransferRunning, Reason: v1beta1.ReasonStarting, JobName: JobName(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now}}
+var runs = v1beta1.TransferStatus{Phase: v1beta1.TransferRunning, JobName: JobName(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now},
+	Conditions: []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonStarting}}}
 
 func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 	b := newFixture(t, cache(), begun(v1beta1.TransferStatus{}))
@@ -203,7 +204,7 @@ func TestJobRunsWithoutTheNetworkPolicyThatIsRejected(t *testing.T) {
 	}
 	_, status, writes, err := b.run()
 	b.wantWrites(writes, "create Job")
-	if err != nil || status.Reason != v1beta1.ReasonStarting {
+	if err != nil || status.Reason() != v1beta1.ReasonStarting {
 		t.Errorf("%v: the status is %+v", err, status)
 	}
 }
@@ -252,11 +253,11 @@ func TestRejectedJobIsReportedAndRetried(t *testing.T) {
 				return nil
 			}
 			result, status, _, err := b.run()
-			if err != nil || result.RequeueAfter != c.requeue || status.Phase != v1beta1.TransferRunning || status.Reason != c.reason {
-				t.Errorf("%v: it is %s (%s): %s, and requeued after %s", err, status.Phase, status.Reason, status.Message, result.RequeueAfter)
+			if err != nil || result.RequeueAfter != c.requeue || status.Phase != v1beta1.TransferRunning || status.Reason() != c.reason {
+				t.Errorf("%v: it is %s (%s): %s, and requeued after %s", err, status.Phase, status.Reason(), status.Message(), result.RequeueAfter)
 			}
-			if c.reason == v1beta1.ReasonJobCannotStart && !strings.Contains(status.Message, c.err.Error()) {
-				t.Errorf("the message is %q", status.Message)
+			if c.reason == v1beta1.ReasonJobCannotStart && !strings.Contains(status.Message(), c.err.Error()) {
+				t.Errorf("the message is %q", status.Message())
 			}
 		})
 	}
@@ -456,7 +457,9 @@ func TestAnnouncementsTriggerTheNextStep(t *testing.T) {
 		"its finalizers": {func(b *v1beta1.MemcachedBackup) { b.Finalizers = []string{v1beta1.FinalizerSnapshot} }, true},
 		"its phase":      {func(b *v1beta1.MemcachedBackup) { b.Status.Phase = v1beta1.TransferComplete }, true},
 		"its progress":   {func(b *v1beta1.MemcachedBackup) { b.Status.Progress = &v1beta1.TransferProgress{Items: 1} }, false},
-		"its message":    {func(b *v1beta1.MemcachedBackup) { b.Status.Message = "copying" }, false},
+		"its message": {func(b *v1beta1.MemcachedBackup) {
+			b.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "copying"}}
+		}, false},
 	} {
 		is := begun(runs)
 		c.edit(is)

@@ -148,11 +148,11 @@ func MakePlan(t Transfer, rejection error) Plan {
 	switch {
 	case p.Status.Phase == was.Phase:
 	case p.Status.Phase == v1beta1.TransferRunning:
-		p.Events = []event.Event{event.Normal(reason, "%s", p.Status.Message)}
+		p.Events = []event.Event{event.Normal(reason, "%s", p.Status.Message())}
 	case p.Status.Phase == v1beta1.TransferComplete:
 		p.Events = []event.Event{event.Normal(reason, "%s", summary)}
 	case p.Status.Phase == v1beta1.TransferFailed:
-		p.Events = []event.Event{event.Warning(reason, "%s: %s", p.Status.Reason, p.Status.Message)}
+		p.Events = []event.Event{event.Warning(reason, "%s: %s", p.Status.Reason(), p.Status.Message())}
 	}
 	return p
 }

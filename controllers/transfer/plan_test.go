@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,8 +44,8 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 			b.Spec.DeadlineSeconds = new(int32((2 * time.Hour).Seconds()))
 			p := stub{Observation: Observation{Object: b, Now: now.Add(c.age)}, blocker: c.blocker}.Plan(c.rejection)
 			s := p.Status
-			if s.Phase != c.phase || s.Reason != c.reason || !s.IsFinished() && p.Actions.RequeueAfter != c.requeue {
-				t.Errorf("it is %s (%s), and requeued after %s", s.Phase, s.Reason, p.Actions.RequeueAfter)
+			if s.Phase != c.phase || s.Reason() != c.reason || !s.IsFinished() && p.Actions.RequeueAfter != c.requeue {
+				t.Errorf("it is %s (%s), and requeued after %s", s.Phase, s.Reason(), p.Actions.RequeueAfter)
 			}
 			if creates := c.blocker == nil && c.rejection == nil; (p.Actions.Create != nil) != creates {
 				t.Errorf("it creates the Job: %t", p.Actions.Create != nil)
@@ -94,8 +95,8 @@ func TestResultOfJobIsReported(t *testing.T) {
 			status.JobUID, status.JobName = "u", "backup-u"
 			p := stub{Observation: observation(status, c.job), failure: c.failure}.Plan(nil)
 			s := p.Status
-			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.words) || s.CompletionTime == nil || p.Actions.RequeueAfter != 0 {
-				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason, s.Message, s.CompletionTime, p.Actions.RequeueAfter)
+			if s.Phase != c.phase || s.Reason() != c.reason || !strings.Contains(s.Message(), c.words) || s.CompletionTime == nil || p.Actions.RequeueAfter != 0 {
+				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason(), s.Message(), s.CompletionTime, p.Actions.RequeueAfter)
 			}
 			if len(p.Events) != 1 || c.event != (event.Event{}) && p.Events[0] != c.event {
 				t.Errorf("the events are %+v", p.Events)
@@ -107,8 +108,12 @@ func TestResultOfJobIsReported(t *testing.T) {
 			for _, condition := range s.Conditions {
 				conditions[condition.Type] = condition.Status
 			}
-			want := map[string]metav1.ConditionStatus{v1beta1.ConditionComplete: metav1.ConditionFalse, v1beta1.ConditionFailed: metav1.ConditionFalse}
-			want[string(c.phase)] = metav1.ConditionTrue
+			complete, failed := metav1.ConditionTrue, metav1.ConditionFalse
+			if c.phase == v1beta1.TransferFailed {
+				complete, failed = failed, complete
+			}
+			want := map[string]metav1.ConditionStatus{v1beta1.ConditionSucceeded: complete, v1beta1.ConditionReady: complete,
+				v1beta1.ConditionStalled: failed, v1beta1.ConditionReconciling: metav1.ConditionFalse}
 			if diff := cmp.Diff(want, conditions); diff != "" {
 				t.Errorf("the conditions (-want +got):\n%s", diff)
 			}
@@ -148,8 +153,8 @@ func TestSuspendedJobIsDeletedAtItsDeadline(t *testing.T) {
 	status.JobUID = "u"
 	for age, want := range map[time.Duration]Action{time.Hour - time.Second: NoAction, time.Hour: DeleteJob} {
 		p := stub{Observation: observation(status, suspended(age))}.Plan(nil)
-		if s := p.Status; p.Actions.Job != want || s.Reason != v1beta1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
-			t.Errorf("after %s: action %d, %s: %s", age, p.Actions.Job, s.Reason, s.Message)
+		if s := p.Status; p.Actions.Job != want || s.Reason() != v1beta1.ReasonJobCannotStart || !strings.Contains(s.Message(), "spec.suspend") {
+			t.Errorf("after %s: action %d, %s: %s", age, p.Actions.Job, s.Reason(), s.Message())
 		}
 	}
 }
@@ -237,9 +242,18 @@ func TestSizeOfCacheIsUnknownWithoutDefaults(t *testing.T) {
 	}
 }
 
-func TestMessageOfDeletionLeavesConditions(t *testing.T) {
-	s := WithStart(WithMessage(observation(runs, JobObservation{}).LastStatus(), "being deleted: "+strings.Repeat("x", 2000)), JobState{Started: true})
-	if len(s.Message) > maxMessage || !strings.HasPrefix(s.Message, "being deleted") || s.Conditions != nil || s.Progress == nil {
+func TestDeletionThatWaitsLeavesSucceeded(t *testing.T) {
+	obs := observation(runs, JobObservation{})
+	obs.Object.SetGeneration(3)
+	failed := obs.LastStatus()
+	failed.TransferStatus = finish(failed.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonStoreFull, "full")
+	s := WithStart(WithDeletion(failed, obs, strings.Repeat("x", 2000)), JobState{Started: true})
+	ready := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady)
+	if len(ready.Message) > maxMessage || ready.Reason != v1beta1.ReasonDeleting || ready.Status != metav1.ConditionFalse || s.Progress == nil ||
+		!meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionReconciling) || meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionStalled) {
 		t.Errorf("the status is %+v", s)
+	}
+	if s.Reason() != v1beta1.ReasonStoreFull || s.Message() != "full" {
+		t.Errorf("Succeeded is %s: %s", s.Reason(), s.Message())
 	}
 }

@@ -181,8 +181,8 @@ func TestBlockedTransferIsPendingUntilItsDeadline(t *testing.T) {
 		"no blocker":          {nil, 20 * time.Second, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
 	} {
 		p := stub{Observation: Observation{Object: b, Now: now.Add(test.age)}, blocker: test.blocker}.Plan(nil)
-		if s := p.Status; s.Phase != test.phase || s.Reason != test.reason || p.Actions.RequeueAfter != test.requeue {
-			t.Errorf("%s: it is %s (%s), and requeued after %s", name, s.Phase, s.Reason, p.Actions.RequeueAfter)
+		if s := p.Status; s.Phase != test.phase || s.Reason() != test.reason || p.Actions.RequeueAfter != test.requeue {
+			t.Errorf("%s: it is %s (%s), and requeued after %s", name, s.Phase, s.Reason(), p.Actions.RequeueAfter)
 		}
 	}
 }
@@ -198,11 +198,11 @@ func TestStatusKeepsReasonWhileJobIsDeleted(t *testing.T) {
 	started := begin(v1beta1.TransferStatus{JobUID: "u"}, observation(v1beta1.TransferStatus{}, JobObservation{}), "")
 	stuck := after(started, jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", "no secret"))), 0)
 	terminating := after(stuck, jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), 0)
-	if terminating.Reason != v1beta1.ReasonJobCannotStart || terminating.Phase != v1beta1.TransferRunning {
+	if terminating.Reason() != v1beta1.ReasonJobCannotStart || terminating.Phase != v1beta1.TransferRunning {
 		t.Errorf("it is %+v", terminating)
 	}
 	deleted := after(terminating, JobObservation{}, 0)
-	if deleted.Phase != v1beta1.TransferFailed || deleted.Reason != v1beta1.ReasonJobCannotStart || !strings.Contains(deleted.Message, "no secret") {
+	if deleted.Phase != v1beta1.TransferFailed || deleted.Reason() != v1beta1.ReasonJobCannotStart || !strings.Contains(deleted.Message(), "no secret") {
 		t.Errorf("after the Job was deleted, it is %+v", deleted)
 	}
 }
@@ -213,7 +213,7 @@ func TestRejectedJobFailsAfterTimeout(t *testing.T) {
 	if next := after(s, JobObservation{}, StuckTimeout-time.Second); next.IsFinished() {
 		t.Errorf("it has finished: %+v", next)
 	}
-	if next := after(s, JobObservation{}, StuckTimeout); next.Phase != v1beta1.TransferFailed || next.Message != "exceeded quota" {
+	if next := after(s, JobObservation{}, StuckTimeout); next.Phase != v1beta1.TransferFailed || next.Message() != "exceeded quota" {
 		t.Errorf("it is %+v", next)
 	}
 }
@@ -231,7 +231,7 @@ func TestProgressIs100PercentOnlyWhenComplete(t *testing.T) {
 
 func TestLongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 	s := withPhase(v1beta1.TransferStatus{}, observation(v1beta1.TransferStatus{}, JobObservation{}), v1beta1.TransferPending, "R", "x"+strings.Repeat("ä", 2000))
-	if len(s.Message) > 1024 || !utf8.ValidString(s.Message) || !strings.HasSuffix(s.Message, "ä…") {
-		t.Errorf("%d bytes, ending in %q", len(s.Message), s.Message[len(s.Message)-8:])
+	if len(s.Message()) > 1024 || !utf8.ValidString(s.Message()) || !strings.HasSuffix(s.Message(), "ä…") {
+		t.Errorf("%d bytes, ending in %q", len(s.Message()), s.Message()[len(s.Message())-8:])
 	}
 }

@@ -3,14 +3,12 @@ package transfer
 import (
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/condition"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
@@ -42,11 +40,11 @@ func next(s v1beta1.TransferStatus, obs Observation, state JobState) v1beta1.Tra
 	}
 	switch state.Stage {
 	case Absent:
-		rejected := s.Reason == v1beta1.ReasonJobCannotStart
+		rejected := s.Reason() == v1beta1.ReasonJobCannotStart
 		switch {
 		case !observedBefore && rejected && s.StartTime != nil && obs.Now.Sub(s.StartTime.Time) >= StuckTimeout,
 			observedBefore && rejected: // it was deleted because its pod could not start
-			return finish(s, obs, v1beta1.TransferFailed, s.Reason, s.Message)
+			return finish(s, obs, v1beta1.TransferFailed, s.Reason(), s.Message())
 		case !observedBefore: // it will be created
 			return s
 		}
@@ -94,27 +92,31 @@ func percent(items, total int64) int32 {
 	return int32(min(99, max(0, float64(items)*100/float64(total)))) //nolint:gosec // 0 to 99
 }
 
-// withPhase returns a status with a phase and its two conditions, which always exist.
+// withPhase returns a status with a phase and its conditions.
 func withPhase(s v1beta1.TransferStatus, obs Observation, phase v1beta1.TransferPhase, reason, message string) v1beta1.TransferStatus {
-	generation := obs.Object.GetGeneration()
 	if !reasonForm.MatchString(reason) { // a Job's pod may report anything
 		reason = v1beta1.ReasonJobFailed
 	}
-	s.ObservedGeneration, s.Phase, s.Reason, s.Message = generation, phase, reason, text.Truncate(message, maxMessage)
-	s.Conditions = slices.Clone(s.Conditions)
-	for kind, holds := range map[string]bool{
-		v1beta1.ConditionComplete: phase == v1beta1.TransferComplete,
-		v1beta1.ConditionFailed:   phase == v1beta1.TransferFailed,
-	} {
-		status := metav1.ConditionFalse
-		if holds {
-			status = metav1.ConditionTrue
-		}
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: s.Message,
-			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(obs.Now.Truncate(time.Second))})
+	message = text.Truncate(message, maxMessage)
+	s.ObservedGeneration, s.Phase = obs.Object.GetGeneration(), phase
+	succeeded := condition.New(v1beta1.ConditionSucceeded, phase == v1beta1.TransferComplete, reason, message)
+	if !s.IsFinished() {
+		succeeded.Status = metav1.ConditionUnknown
 	}
-	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	s.Conditions = condition.Set(s.Conditions, s.ObservedGeneration, obs.Now, append(condition.Of(health(phase, reason), reason, message), succeeded)...)
 	return s
+}
+
+// health returns whether a transfer in a phase becomes Complete by itself.
+func health(phase v1beta1.TransferPhase, reason string) condition.Health {
+	switch {
+	case phase == v1beta1.TransferComplete:
+		return condition.Ready
+	case phase == v1beta1.TransferFailed, reason == v1beta1.ReasonJobCannotStart, reason == v1beta1.ReasonNotAllowed:
+		return condition.Stalled
+	default:
+		return condition.Reconciling
+	}
 }
 
 // WithStart returns a status that says that a Job which is being deleted has run.
@@ -123,10 +125,10 @@ func WithStart(s Status, state JobState) Status {
 	return s
 }
 
-// WithMessage returns a status with another message. The conditions stay, as the message
-// isn't about the transfer.
-func WithMessage(s Status, message string) Status {
-	s.Message = text.Truncate(message, maxMessage)
+// WithDeletion returns the status of a transfer whose deletion waits. Succeeded stays: it isn't about the deletion.
+func WithDeletion(s Status, obs Observation, message string) Status {
+	s.Conditions = condition.Set(s.Conditions, obs.Object.GetGeneration(), obs.Now,
+		condition.Of(condition.Reconciling, v1beta1.ReasonDeleting, text.Truncate(message, maxMessage))...)
 	return s
 }
 

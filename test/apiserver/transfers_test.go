@@ -133,17 +133,17 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	tr.eventually("a restore without a Memcached fails", r, "early", func() bool { return r.Status.Phase == v1beta1.TransferFailed })
 	tr.must(tr.create("Memcached", "cache", "{size: 2}"))
 	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
-	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason == v1beta1.ReasonCopying })
+	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason() == v1beta1.ReasonCopying })
 	tr.must(tr.create("MemcachedRestore", "again", fromBackup))
-	tr.eventually("the restore waits for it", r, "again", func() bool { return r.Status.Reason == v1beta1.ReasonBackupNotComplete })
+	tr.eventually("the restore waits for it", r, "again", func() bool { return r.Status.Reason() == v1beta1.ReasonBackupNotComplete })
 	tr.jobs.Hang = nil
 	tr.eventually("the backup is Complete", b, "nightly", func() bool { return b.Status.Phase == v1beta1.TransferComplete })
 	tr.eventually("the restore is Complete", r, "again", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 	tr.must(tr.create("MemcachedRestore", "first", fromBackup))
-	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason == v1beta1.ReasonCopying })
+	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason() == v1beta1.ReasonCopying })
 	tr.must(tr.create("MemcachedRestore", "second", fromBackup))
-	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason == v1beta1.ReasonRestoreRunning })
+	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason() == v1beta1.ReasonRestoreRunning })
 	tr.jobs.Hang = nil
 	tr.eventually("the second restore is Complete", r, "second", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	job := &batchv1.Job{}

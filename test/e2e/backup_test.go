@@ -138,7 +138,7 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 		MemcachedRef: v1beta1.MemcachedReference{Name: "three"}, BackupRef: &v1beta1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
 	status := s.failsFor(s.restore("rejected", into), v1beta1.ReasonSizeDiffers)
-	s.contains(status.Message, "spec.hashing", "2", "3")
+	s.contains(status.Message(), "spec.hashing", "2", "3")
 	three := items.New("spread", size, s.Address("three", 0), s.Address("three", 1), s.Address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)

@@ -51,5 +51,5 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
 		Snapshot:     &v1beta1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
-	s.contains(s.failsFor(again, v1beta1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
+	s.contains(s.failsFor(again, v1beta1.ReasonSnapshotNotFound).Message(), b.Status.Snapshot.Path)
 }

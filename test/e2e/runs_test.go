@@ -73,10 +73,10 @@ func (s *space) failsFor(o client.Object, reason string) *v1beta1.TransferStatus
 	s.Helper()
 	s.Must(k.AwaitFinished(s.Ctx, o, nil))
 	status := cluster.RunStatus(o)
-	if status.Phase != v1beta1.TransferFailed || status.Reason != reason {
-		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)
+	if status.Phase != v1beta1.TransferFailed || status.Reason() != reason {
+		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason(), status.Message(), reason)
 	}
-	s.Logf("%s: %s: %s", o.GetName(), status.Reason, status.Message)
+	s.Logf("%s: %s: %s", o.GetName(), status.Reason(), status.Message())
 	return status
 }
 
@@ -90,12 +90,12 @@ func (s *space) copies(o client.Object) {
 		}
 		status := cluster.RunStatus(o)
 		if status.Phase == v1beta1.TransferComplete || status.Phase == v1beta1.TransferFailed {
-			s.Fatalf("%s should report its progress, and is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
+			s.Fatalf("%s should report its progress, and is %s: %s: %s", o.GetName(), status.Phase, status.Reason(), status.Message())
 		}
 		if status.Progress == nil || status.Progress.Items == 0 || status.Progress.Percent >= 100 {
-			return fmt.Errorf("it is %q: %s: %s, progress %+v", status.Phase, status.Reason, status.Message, status.Progress)
+			return fmt.Errorf("it is %q: %s: %s, progress %+v", status.Phase, status.Reason(), status.Message(), status.Progress)
 		}
 		return nil
 	})
-	s.Logf("%s: %s, progress %+v", o.GetName(), cluster.RunStatus(o).Message, *cluster.RunStatus(o).Progress)
+	s.Logf("%s: %s, progress %+v", o.GetName(), cluster.RunStatus(o).Message(), *cluster.RunStatus(o).Progress)
 }

@@ -61,7 +61,7 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 	case isOurs && restore.Status.Phase == v1beta1.TransferComplete:
 		finish(v1beta1.TransferComplete, "the shards got "+restoreSummary(restore))
 	case isOurs && restore.Status.Phase == v1beta1.TransferFailed:
-		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
+		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message()))
 	case exists && found.Owner != observation.Ours && found.Owner != observation.Predecessors:
 		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
 			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
@@ -95,8 +95,8 @@ func unreadyShards(obs *observation.Observation, shards []shard.State) []string 
 func restoreProgress(restore *v1beta1.MemcachedRestore) string {
 	progress := restore.Status.Progress
 	switch {
-	case restore.Status.Phase == v1beta1.TransferPending && restore.Status.Message != "":
-		return restore.Status.Message
+	case restore.Status.Phase == v1beta1.TransferPending && restore.Status.Message() != "":
+		return restore.Status.Message()
 	case progress == nil || progress.TotalItems == 0:
 		return "restored no items yet"
 	}

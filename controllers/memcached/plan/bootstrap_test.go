@@ -108,7 +108,7 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, v1beta1.TransferRunning, cache1, false},
 		"a shard isn't ready":              {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1beta1.TransferRunning, cache1, false},
 		"the restore waits": {func(obs *observation.Observation) {
-			restore(obs, v1beta1.TransferPending, observation.Ours).Status.Message = "waiting until MemcachedBackup nightly is Complete"
+			restore(obs, v1beta1.TransferPending, observation.Ours).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "waiting until MemcachedBackup nightly is Complete"}}
 		}, v1beta1.TransferRunning, "waiting until MemcachedBackup nightly is Complete", false},
 		"the restore hasn't copied": {func(obs *observation.Observation) { restore(obs, "", observation.Ours) }, v1beta1.TransferRunning, "restored no items yet", false},
 		"the restore copies": {func(obs *observation.Observation) {
@@ -120,7 +120,7 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 			s.Restored, s.Expired, s.Rejected = 2000, 7, 3
 		}, v1beta1.TransferComplete, "the shards got 2,000 restored items, without 7 that had expired, without 3 that memcached rejected", false},
 		"the restore failed": {func(obs *observation.Observation) {
-			restore(obs, v1beta1.TransferFailed, observation.Ours).Status.Message = "no such bucket"
+			restore(obs, v1beta1.TransferFailed, observation.Ours).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "no such bucket"}}
 		},
 			v1beta1.TransferFailed, "the shards got no restored items: MemcachedRestore cache-bootstrap failed: no such bucket", false},
 		"a user has a restore of its name": {func(obs *observation.Observation) { restore(obs, v1beta1.TransferComplete, observation.Foreign) }, v1beta1.TransferFailed,

@@ -45,7 +45,7 @@ func planDeletion(obs *observation.Observation) FinalBackup {
 	case backup != nil && backup.Status.Phase == v1beta1.TransferComplete:
 		change = removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
 	case backup != nil && backup.Status.Phase == v1beta1.TransferFailed:
-		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s failed: %s", name, backup.Status.Message))
+		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s failed: %s", name, backup.Status.Message()))
 	case !obs.Now.Before(deadline):
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s did not finish within %s", name, limit))
 	case backup != nil:

@@ -65,7 +65,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 		"its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
 		"its pods are deleted during the backup": {func(obs *observation.Observation) {
 			clear(obs.Pods)
-			backup(obs, v1beta1.TransferFailed).Status.Message = "no shard answers"
+			backup(obs, v1beta1.TransferFailed).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "no shard answers"}}
 		}, []string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: no shard answers"}},
 		"its backup starts": {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
 		"its backup is complete": {func(obs *observation.Observation) {
@@ -75,7 +75,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 		"its backup is complete and empty": {func(obs *observation.Observation) { backup(obs, v1beta1.TransferComplete) },
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
 		"its backup failed": {func(obs *observation.Observation) {
-			backup(obs, v1beta1.TransferFailed).Status.Message = "the store is full"
+			backup(obs, v1beta1.TransferFailed).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "the store is full"}}
 		},
 			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
 		"its deadline comes": {func(obs *observation.Observation) {

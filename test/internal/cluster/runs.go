@@ -35,7 +35,7 @@ func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, seen func(
 			seen(status)
 		}
 		if !status.IsFinished() {
-			return fmt.Errorf("it is %q: %s: %s", status.Phase, status.Reason, status.Message)
+			return fmt.Errorf("it is %q: %s: %s", status.Phase, status.Reason(), status.Message())
 		}
 		return nil
 	})
@@ -47,7 +47,7 @@ func (c *Cluster) Complete(ctx context.Context, o client.Object, seen func(*v1be
 		return err
 	}
 	if status := RunStatus(o); status.Phase != v1beta1.TransferComplete {
-		return fmt.Errorf("%s is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
+		return fmt.Errorf("%s is %s: %s: %s", o.GetName(), status.Phase, status.Reason(), status.Message())
 	}
 	return nil
 }
