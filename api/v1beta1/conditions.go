@@ -184,6 +184,13 @@ const (
 	//
 	// Do: nothing.
 	ReasonAsExpected = "AsExpected"
+	// ReasonProtectionNotStated: the shards require a login or serve TLS, and the spec neither requires it
+	// nor switches it off: the field was removed, or was lost while an older release of the operator was
+	// installed. Or this release doesn't know the protection that the message names. The shards keep it.
+	//
+	// Do: restore spec.auth or spec.tls, or set its mode to Disabled to switch it off. If the release
+	// doesn't know it, install the newer release again.
+	ReasonProtectionNotStated = "ProtectionNotStated"
 	// ReasonVersionUnsupported: the version has known remote crashes. No shard was changed.
 	//
 	// Do: choose the version that the message names, or a newer one.

@@ -124,7 +124,7 @@ func (h *host) shard(ctx context.Context, spec *v1beta1.MemcachedSpec, ca *testc
 	s.metrics = "http://" + metrics + "/metrics"
 	data, info, secret := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "podinfo"), filepath.Join(s.dir, "secret")
 	err = errors.Join(os.MkdirAll(data, 0o755), volume(info, map[string]string{
-		agentwire.ArgumentsFile: string(arguments), agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.DiscoveryFile: "",
+		agentwire.ArgumentsFile: string(arguments), agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.ProtectionFile: "", agentwire.DiscoveryFile: "",
 	}))
 	words = []string{h.agent(), "run", "-data", data, "-podinfo", info, "-listen", local(h.freePort()), "-metrics-listen", metrics, "-memcached", h.memcached(),
 		"-termination-log", filepath.Join(s.dir, "termination-log")}

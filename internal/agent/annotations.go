@@ -48,14 +48,16 @@ func (s *supervisor) applyAnnotations() {
 	restart := s.info.restart != s.handled.restart
 	retry := !s.retryArguments.IsZero() && !s.now().Before(s.retryArguments)
 	// A requested restart tries rejected arguments again: their cause may be fixed.
-	if s.info.arguments == s.handled.arguments && !restart && !retry {
+	changed := s.info.arguments != s.handled.arguments || s.info.protection != s.handled.protection
+	if !changed && !restart && !retry {
 		return
 	}
-	if restart || s.info.arguments != s.handled.arguments {
+	if restart || changed {
 		s.postponed = 0
 	}
-	s.handled.arguments, s.handled.restart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
-	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
+	s.handled.arguments, s.handled.protection, s.handled.restart = s.info.arguments, s.info.protection, s.info.restart
+	s.rejection, s.retryArguments = "", time.Time{}
+	desired, err := validateArguments(s.binary, s.info, s.arguments)
 	switch {
 	case process.IsSlow(err):
 		s.postponeArguments(err)

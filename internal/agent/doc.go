@@ -52,6 +52,9 @@
 // rather with one that some clients reject than with none. memcached never removes a CA or a key type
 // that it has loaded: the agent reports that a restart is required, and the operator decides when.
 //
+// memcached never starts with less protection than it had, after a restart or a crash, unless the pod's annotations state
+// that the spec switches it off (ADR 25). Until then it runs with the former arguments, as after arguments that are invalid.
+//
 // No port can serve both TLS and plain connections. While clients are migrated, the agent accepts them, and
 // forwards each connection by its first byte.
 //

@@ -120,6 +120,12 @@ func (s *supervisor) serve() {
 	} else {
 		s.startDrain()
 	}
+	// Also after a crash, memcached must not lose a protection that clients rely on.
+	record := s.saved.Last
+	record.Version, record.Arguments = s.binary.Version, s.arguments
+	if err := datadir.WriteStop(s.dataDir, record); err != nil {
+		s.log.Warn("Cannot record with which arguments memcached runs", "error", err)
+	}
 	s.start.UnavailableSeconds = s.history.Unavailable(s.start)
 	s.history.Started(s.start)
 	s.publish()

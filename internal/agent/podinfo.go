@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 type podInfo struct {
-	generation, arguments, restart, stop string
+	generation, arguments, protection, restart, stop string
 }
 
 // readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
@@ -24,7 +25,9 @@ func readPodInfo(dir string, former podInfo) (podInfo, error) {
 			info = former
 			return nil
 		}
-		for name, to := range map[string]*string{wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart} {
+		for name, to := range map[string]*string{
+			wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.ProtectionFile: &info.protection, wire.RestartFile: &info.restart,
+		} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				return err
@@ -34,6 +37,16 @@ func readPodInfo(dir string, former podInfo) (podInfo, error) {
 		return nil
 	})
 	return info, err
+}
+
+// desired returns the arguments of the annotation. The error says why a memcached that served clients with former ones
+// must not run with them.
+func (i podInfo) desired(former []string) ([]string, error) {
+	words, err := cmdline.Parse(i.arguments)
+	if err != nil {
+		return nil, err
+	}
+	return words, cmdline.Unprotected(former, words, wire.ParseProtections(i.protection))
 }
 
 // announcedTimeout bounds the wait for announced arguments. The kubelet starts a

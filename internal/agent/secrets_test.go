@@ -2,6 +2,7 @@ package agent
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +99,35 @@ func TestFirstContainerWaitsForItsSecrets(t *testing.T) {
 		mounted := time.AfterFunc(time.Second, func() { volume.Put(users("first")) })
 		defer mounted.Stop()
 		p.run()
+		p.finish()
+	})
+}
+
+// An operator that doesn't know spec.auth writes arguments without it. The agent has the last word.
+func TestLoginIsRequiredUntilTheSpecStatesOtherwise(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.config.secretVolumes.Users = testvolume.New(t, users("first")).Dir
+		p.annotate(wire.ArgumentsFile, `["-m","64","-Y","users"]`)
+		first := p.run()
+		p.memcached.latest().add(7)
+		p.annotate(wire.ArgumentsFile, `["-m","64"]`)
+		status := p.awaitStatus("rejected", func(s wire.Status) bool { return s.ArgumentsError != "" })
+		if !strings.Contains(status.ArgumentsError, "clients would no longer have to log in") || status.PID != first.PID || len(status.Arguments) != 4 {
+			t.Errorf("%+v", status)
+		}
+		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGKILL))
+		p.wantExit("killed")
+		status = p.run()
+		if len(status.Arguments) != 4 || !strings.Contains(status.ArgumentsError, "clients would no longer have to log in") {
+			t.Errorf("after a crash: %+v", status)
+		}
+		p.memcached.latest().add(5)
+		p.annotate(wire.ProtectionFile, `{"auth":"Disabled"}`)
+		status = p.awaitStatus("changed", func(s wire.Status) bool { return s.Phase == wire.PhaseServing && len(s.Arguments) == 2 })
+		p.wantStart(status, wire.StartWarm, 5, "")
+		if status.ArgumentsError != "" {
+			t.Errorf("%+v", status)
+		}
 		p.finish()
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
@@ -26,22 +25,22 @@ type startArgs struct {
 
 const notApplied = "the new arguments are not applied: "
 
-// selectStartArgs selects between the desired arguments, given by the text of the
-// annotation, and those of the last stop.
+// selectStartArgs selects between the desired arguments, given by the pod's annotations, and those
+// with which memcached ran last.
 //
 // Saved items come before new arguments, which the operator can apply with a new
 // pod. They also come before a start: a memcached that fails to start may destroy
 // the items, so they are left to the version that saved them.
-func selectStartArgs(memcached binary, text string, saved datadir.Saved) (startArgs, error) {
-	desired, invalid := cmdline.Parse(text)
+func selectStartArgs(memcached binary, info podInfo, saved datadir.Saved) (startArgs, error) {
+	desired, invalid := info.desired(saved.Last.Arguments)
 	last := startArgs{arguments: saved.Last.Arguments}
-	stopped := !saved.Last.At.IsZero()
+	ran := saved.Last.IsRecorded()
 	selected := startArgs{arguments: desired}
-	if stopped && !slices.Equal(desired, last.arguments) {
+	if ran && !slices.Equal(desired, last.arguments) {
 		selected.fallback = &last.arguments
 	}
 	if saved.File != nil {
-		ranBefore := stopped && saved.Last.Version == memcached.Version
+		ranBefore := ran && saved.Last.Version == memcached.Version
 		rejection := invalid
 		if rejection == nil {
 			rejection = checkItemsKept(memcached, desired, saved.File.Geometry, ranBefore && selected.fallback == nil, dryRunTimeout)
@@ -50,7 +49,7 @@ func selectStartArgs(memcached binary, text string, saved datadir.Saved) (startA
 			return selected, nil
 		}
 		lastRejection := rejection
-		if stopped && (invalid != nil || selected.fallback != nil) {
+		if ran && (invalid != nil || selected.fallback != nil) {
 			lastRejection = checkItemsKept(memcached, last.arguments, saved.File.Geometry, ranBefore, dryRunTimeout)
 		}
 		switch {
@@ -73,7 +72,7 @@ func selectStartArgs(memcached binary, text string, saved datadir.Saved) (startA
 	switch {
 	case invalid == nil:
 		return selected, nil
-	case stopped:
+	case ran:
 		last.rejection = notApplied + invalid.Error()
 		return last, nil
 	default:
@@ -81,10 +80,10 @@ func selectStartArgs(memcached binary, text string, saved datadir.Saved) (startA
 	}
 }
 
-// validateArguments returns the arguments of the annotation's text, or an error if
+// validateArguments returns the arguments of the pod's annotations, or an error if
 // memcached cannot change to them from the current ones and keep its items.
-func validateArguments(memcached binary, text string, current []string) ([]string, error) {
-	desired, err := cmdline.Parse(text)
+func validateArguments(memcached binary, info podInfo, current []string) ([]string, error) {
+	desired, err := info.desired(current)
 	if err == nil {
 		err = memcached.secrets.Problem(desired, current)
 	}

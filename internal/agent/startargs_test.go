@@ -23,6 +23,8 @@ func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 		return datadir.Stop{At: at, Version: version, Arguments: args}
 	}
 	ext := []string{"-o", "ext_path=/x:1m"}
+	login := []string{"-m", "64", "-Y", "users"}
+	const off = `{"auth":"Disabled"}`
 	for name, c := range map[string]struct {
 		text      string
 		saved     datadir.Saved
@@ -50,9 +52,17 @@ func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 		"a new version, without saved items":                  {`["-m","64"]`, datadir.Saved{Last: stopOf("1.6.38", m64...)}, m64, nil, "", ""},
 		"a new version that does not start, and saved items that fit only the new arguments": {
 			`["-m","128"]`, datadir.Saved{File: metaFor(m128...), Last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
+		"no login any more, with saved items":    {`["-m","64"]`, datadir.Saved{File: metaFor(login...), Last: stopOf("1.6.45", login...)}, login, nil, "restore spec.auth", ""},
+		"no login any more, without saved items": {`["-m","64"]`, datadir.Saved{Last: stopOf("1.6.45", login...)}, login, nil, "restore spec.auth", ""},
+		"no login any more, after a crash":       {`["-m","64"]`, datadir.Saved{Last: datadir.Stop{Version: "1.6.45", Arguments: login}}, login, nil, "restore spec.auth", ""},
+		"no login, as the spec states":           {`["-m","64"]` + off, datadir.Saved{Last: datadir.Stop{Version: "1.6.45", Arguments: login}}, m64, login, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := selectStartArgs(binary{Binary: process.Binary{Path: "/nonexistent", Version: "1.6.45", Start: process.Start}, secrets: secrets.NewSet(secrets.Volumes{}, "", "", 0, slog.New(slog.DiscardHandler))}, c.text, c.saved)
+			info := podInfo{arguments: c.text}
+			if text, ok := strings.CutSuffix(c.text, off); ok {
+				info = podInfo{arguments: text, protection: off}
+			}
+			got, err := selectStartArgs(binary{Binary: process.Binary{Path: "/nonexistent", Version: "1.6.45", Start: process.Start}, secrets: secrets.NewSet(secrets.Volumes{}, "", "", 0, slog.New(slog.DiscardHandler))}, info, c.saved)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q in it", err, c.err)

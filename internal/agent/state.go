@@ -117,7 +117,7 @@ type supervisor struct {
 
 // handledAnnotations are the values of the pod's annotations that the supervisor has handled.
 type handledAnnotations struct {
-	arguments, restart string
+	arguments, protection, restart string
 	// restarted is the last value of restart for which memcached has started again.
 	restarted string
 	// stop is the token that announced the stop before this agent's start.

@@ -52,7 +52,7 @@ func TestAnnouncedStopAges(t *testing.T) {
 	s := supervisor{config: config{podInfoDir: volume.Dir}, secrets: &secrets.Set{}, history: testHistory(), states: &serve.States{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
-		volume.Put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil})
+		volume.Put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.ProtectionFile: nil, wire.RestartFile: nil})
 		s.pollAnnotations()
 		return s.states.Load().Status.AnnouncedStop
 	}

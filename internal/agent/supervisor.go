@@ -85,12 +85,12 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 	host, _, _ := net.SplitHostPort(c.service)
 	memcached := binary{Binary: found, secrets: secrets.NewSet(c.secretVolumes, c.dataDir, host, c.loopbackPort, log)}
 	// A container that starts again has what the former one wrote.
-	if arguments, err := cmdline.Parse(info.arguments); err == nil && saved.Last.At.IsZero() {
+	if arguments, err := cmdline.Parse(info.arguments); err == nil && !saved.Last.IsRecorded() {
 		if err := memcached.secrets.Await(arguments, terminations); err != nil {
 			return nil, err
 		}
 	}
-	selected, err := selectStartArgs(memcached, info.arguments, saved)
+	selected, err := selectStartArgs(memcached, info, saved)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
-		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
+		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets,
 	}
 	s.timer.Stop()

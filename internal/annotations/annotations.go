@@ -2,11 +2,13 @@
 // and its Jobs use among themselves. They are not part of the API.
 package annotations
 
-// Annotations of a shard's pod. The kubelet projects Arguments, Stop and Discovery into the
+// Annotations of a shard's pod. The kubelet projects Arguments, Protection, Stop and Discovery into the
 // container, where the agent reads them.
 const (
 	// Arguments are memcached's arguments as a JSON array.
 	Arguments = "cache.memcached-operator.io/arguments"
+	// Protection is, as JSON, which protections of the cache the spec states, and their modes (ADR 25).
+	Protection = "cache.memcached-operator.io/protection"
 	// Stop announces that the next stop terminates the container and not the pod.
 	Stop = "cache.memcached-operator.io/stop"
 	// Discovery is the list of the shards as clients with auto discovery read it: a line with its

@@ -60,6 +60,7 @@ func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 			s := pods.NewTLSShard(t)
 			s.Memcached = pods.MemcachedPath(version)
 			served := s.Issue(ca, testcert.Options{})
+			s.Annotate(agentwire.ProtectionFile, `{"tls":"Disabled"}`)
 			s.Run()
 			pods.Fill(t, s.Address(), size)
 			want := casOf(t, s.Address(), size)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,22 @@ func TestAuthenticationIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 	pods.WantWarm(t, s.Run(), size)
 	s.WantLogin("app", "secret", true)
 
-	pods.WantWarm(t, s.Apply(), size)
+	// A configuration that only lacks the field, such as that of an operator of an older release, changes nothing.
+	pid := s.Status().PID
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments())
+	status = s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+	pods.WantContains(t, "the rejection", status.ArgumentsError, "clients would no longer have to log in")
+	if _, err := protocol.At(s.Address()).QueryStats(t.Context(), "stats"); err == nil || status.PID != pid || status.Items != size {
+		t.Errorf("without a login: %v; %+v", err, status)
+	}
+	s.StopContainer()
+	pods.WantWarm(t, s.Run(), size)
+	s.WantLogin("app", "secret", true)
+
+	s.Annotate(agentwire.ProtectionFile, `{"auth":"Disabled"}`)
+	pods.WantWarm(t, s.WaitFor("the new arguments", func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseServing && !slices.Contains(status.Arguments, pods.WordsLogin[0])
+	}), size)
 	if n := pods.Count(t, s.Address(), size); n != size {
 		t.Errorf("%d items, want %d", n, size)
 	}

@@ -193,6 +193,9 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = &v1beta1.Auth{}, "1.6.38"
 		},
 			v1beta1.ReasonVersionUnsupported, "isn't supported with spec.auth"},
+		"a protection of a newer release": {func(obs *observation.Observation) {
+			obs.ReplicaSet("cache-0").Spec.Template.Annotations[annotations.Protection] = `{"quantum":"Required"}`
+		}, v1beta1.ReasonProtectionNotStated, "install the release that you had"},
 		"a peer that the API server rejects": {func(obs *observation.Observation) {
 			obs.Memcached.Generation++
 			obs.Memcached.Spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}

@@ -82,11 +82,14 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 func specProblem(obs *observation.Observation, restrictions resources.Restrictions) *shard.Problem {
 	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
+	unstated := shard.ProtectionNotStated(obs.Shards, &obs.Memcached.Spec)
 	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
 	switch {
 	case resources.IsReduced(obs.Memcached):
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
 			"the spec has more than %d bytes as JSON; shorten its lists, labels and annotations, nothing changes until then", resources.MaxSpec)}
+	case unstated != "":
+		return &shard.Problem{Reason: v1beta1.ReasonProtectionNotStated, Message: unstated + "; nothing changes until then"}
 	case obs.ImageError != nil:
 		return &shard.Problem{Reason: v1beta1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
 	case unsupported != "":

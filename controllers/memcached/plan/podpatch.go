@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -37,6 +39,11 @@ func updateInPlace(s *shard.State, to resources.PodRevision, restart, record str
 	for name, value := range to.Spec.PodMetadata.Labels {
 		labels[name] = value
 	}
+	protections := resources.Protections(&to.Spec)
+	for name := range resources.Protections(&s.PodRevision.Spec) { // a rollback removes what the template doesn't have, on purpose
+		protections[name] = cmp.Or(protections[name], agentwire.ProtectionOff)
+	}
+	podAnnotations[annotations.Protection] = protections.String()
 	podAnnotations[annotations.Update] = record
 	if restart != "" {
 		podAnnotations[v1beta1.AnnotationRestart] = restart

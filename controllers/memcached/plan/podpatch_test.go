@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
 
 // The API server would reject the second patch of a pod.
@@ -24,5 +28,14 @@ func TestPatchesOfAPodAreOneWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Otherwise the agent would reject the rollback of an update that switched authentication on.
+func TestRollbackRemovesAProtectionOnPurpose(t *testing.T) {
+	former, secured := shardtest.Revision(t), shardtest.Revision(t, func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} })
+	s := &shard.State{Observation: shard.Observation{Active: shardtest.Pod("first", secured), PodRevision: secured}}
+	if patch := string(updateInPlace(s, former, "", "").Bytes()); !strings.Contains(patch, `\"auth\":\"Disabled\"`) {
+		t.Error(patch)
 	}
 }

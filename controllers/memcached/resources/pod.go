@@ -102,6 +102,7 @@ func PodAnnotations(revision PodRevision) map[string]string {
 		all = map[string]string{}
 	}
 	all[annotations.Arguments] = revision.ArgumentsText
+	all[annotations.Protection] = Protections(&revision.Spec).String()
 	all[annotations.Revision] = revision.Hash()
 	all[annotations.Spec] = revision.String()
 	// lets the cluster autoscaler evict the pod in spite of its local volumes
@@ -197,6 +198,7 @@ func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 			WithSizeLimit(resource.MustParse("32Mi"))),
 		corev1ac.Volume().WithName("podinfo").WithDownwardAPI(corev1ac.DownwardAPIVolumeSource().WithItems(
 			file(agentwire.ArgumentsFile, annotations.Arguments),
+			file(agentwire.ProtectionFile, annotations.Protection),
 			file(agentwire.RestartFile, v1beta1.AnnotationRestart),
 			file(agentwire.StopFile, annotations.Stop),
 			file(agentwire.DiscoveryFile, annotations.Discovery),

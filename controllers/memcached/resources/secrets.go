@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,18 @@ func authArguments(auth *v1beta1.Auth) []string {
 		return nil
 	}
 	return []string{"-Y", "users"}
+}
+
+// Protections returns the protections that a spec states, with their modes.
+func Protections(spec *v1beta1.MemcachedSpec) agentwire.Protections {
+	stated := agentwire.Protections{agentwire.ProtectionAuth: agentwire.ProtectionOff, agentwire.ProtectionTLS: agentwire.ProtectionOff}
+	if spec.Auth != nil {
+		stated[agentwire.ProtectionAuth] = "Required"
+	}
+	if spec.TLS != nil {
+		stated[agentwire.ProtectionTLS] = cmp.Or(string(spec.TLS.Mode), "Required")
+	}
+	return stated
 }
 
 // tlsConnection returns how much more memory a connection costs with TLS, in bytes. In mode Permissive,

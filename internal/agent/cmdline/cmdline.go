@@ -143,6 +143,22 @@ func RequiresLogin(words []string) bool {
 	return slices.ContainsFunc(args.Options(words), func(o args.Option) bool { return o.Letter == 'Y' })
 }
 
+// Unprotected returns why memcached must not run with words after it has served clients with others: it would lack a
+// protection that the spec doesn't switch off on purpose.
+func Unprotected(former, words []string, stated wire.Protections) error {
+	lost := func(name string, has func([]string) bool) bool {
+		return has(former) && !has(words) && stated[name] != wire.ProtectionOff
+	}
+	const advice = "; restore spec.%[1]s, or set spec.%[1]s.mode to " + wire.ProtectionOff
+	switch {
+	case lost(wire.ProtectionAuth, RequiresLogin):
+		return fmt.Errorf("clients would no longer have to log in, and the spec doesn't state that"+advice, wire.ProtectionAuth)
+	case lost(wire.ProtectionTLS, func(words []string) bool { return TLSModeOf(words).On }):
+		return fmt.Errorf("memcached would no longer serve TLS, and the spec doesn't state that"+advice, wire.ProtectionTLS)
+	}
+	return nil
+}
+
 // IdleTimeout returns the option idle_timeout; 0 without it.
 func IdleTimeout(words []string) time.Duration {
 	seconds := int64(0)

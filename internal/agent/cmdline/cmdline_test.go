@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 func TestParseArgumentsAcceptsAJSONArrayOfStrings(t *testing.T) {
@@ -122,6 +124,42 @@ func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
 	} {
 		if got := IdleTimeout(words); got != want {
 			t.Errorf("%q: %s, want %s", words, got, want)
+		}
+	}
+}
+
+func TestProtectionIsLostOnlyOnPurpose(t *testing.T) {
+	both, login, permissive := []string{"-Z", "-Y", "users"}, []string{"-Y", "users"}, []string{"-Z", "-l", "*:11211", "-l", "notls:*:11211"}
+	off := func(names ...string) wire.Protections {
+		stated := wire.Protections{"of a newer release": "Required"}
+		for _, name := range names {
+			stated[name] = wire.ProtectionOff
+		}
+		return stated
+	}
+	for name, c := range map[string]struct {
+		former, words []string
+		stated        wire.Protections
+		want          string
+	}{
+		"the first start":                    {nil, nil, nil, ""},
+		"none before":                        {[]string{"-v"}, nil, nil, ""},
+		"unchanged":                          {both, both, nil, ""},
+		"one more":                           {login, both, nil, ""},
+		"no login, and nothing states it":    {both, []string{"-Z"}, nil, "set spec.auth.mode to Disabled"},
+		"no login, and another is off":       {login, nil, off(wire.ProtectionTLS), "set spec.auth.mode to Disabled"},
+		"no login, and that is stated":       {both, []string{"-Z"}, off(wire.ProtectionAuth), ""},
+		"no login, though one is required":   {login, nil, wire.Protections{wire.ProtectionAuth: "Required"}, "restore spec.auth"},
+		"no TLS, and nothing states it":      {both, login, nil, "set spec.tls.mode to Disabled"},
+		"no TLS in any mode":                 {permissive, nil, off(wire.ProtectionAuth), "restore spec.tls"},
+		"no TLS, and that is stated":         {permissive, nil, off(wire.ProtectionTLS), ""},
+		"TLS for some, which the spec says":  {both, append(permissive, login...), nil, ""},
+		"neither, and both is stated":        {both, nil, off(wire.ProtectionAuth, wire.ProtectionTLS), ""},
+		"the login is in the value of an -o": {login, []string{"-o", "-Y"}, nil, "log in"},
+	} {
+		err := Unprotected(c.former, c.words, c.stated)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

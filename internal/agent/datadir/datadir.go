@@ -48,8 +48,9 @@ func CheckWritable(dir string) error {
 	return os.Remove(probe.Name())
 }
 
-// Stop is the agent's record of a planned stop, which stays until the next one.
+// Stop is the agent's record of how memcached ran last, and of its last planned stop.
 type Stop struct {
+	// At is zero before the first planned stop.
 	At time.Time `json:"at"`
 	// Items is the number of items just before the save.
 	Items int64 `json:"items"`
@@ -61,6 +62,9 @@ type Stop struct {
 	// annotation still contains it when the next agent starts.
 	Announced string `json:"announced,omitempty"`
 }
+
+// IsRecorded reports whether memcached has served clients in this pod before.
+func (s Stop) IsRecorded() bool { return s.Version != "" }
 
 func lastStopPath(dir string) string { return filepath.Join(dir, "last-stop.json") }
 
@@ -74,7 +78,7 @@ func readLastStop(dir string) Stop {
 	return record
 }
 
-// WriteStop replaces the record of the last stop.
+// WriteStop replaces the record.
 func WriteStop(dir string, record Stop) error {
 	text, err := json.Marshal(record)
 	if err != nil {
@@ -91,7 +95,7 @@ type Saved struct {
 	damage string
 	// Ran is whether memcached has run with this directory before.
 	Ran bool
-	// Last is the agent's record of the last planned stop, zero if there is none.
+	// Last is the agent's record of the last run, zero if there is none.
 	Last Stop
 }
 

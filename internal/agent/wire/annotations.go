@@ -3,6 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -19,10 +20,34 @@ const (
 	// the next container starts with the arguments, or the agent applies them when the
 	// file is empty again.
 	StopFile = "stop"
+	// ProtectionFile contains what the spec states about the protections of the cache, as Protections in JSON.
+	ProtectionFile = "protection"
 	// DiscoveryFile contains what clients with auto discovery read: a line with the version of
 	// the list and one with the shards as host|ip|port, divided by spaces.
 	DiscoveryFile = "discovery"
 )
+
+// Protections are the modes of a cache's protections that a spec states, by the names of their fields. A protection
+// without a mode isn't stated, and a pod that has it keeps it: an operator that doesn't know the field can't state it.
+type Protections map[string]string
+
+// The protections that memcached's arguments switch on, and the mode that switches one off on purpose.
+const (
+	ProtectionAuth = "auth"
+	ProtectionTLS  = "tls"
+	ProtectionOff  = "Disabled"
+)
+
+// ParseProtections parses what String returned. A text that it can't read states nothing.
+func ParseProtections(text string) (p Protections) {
+	_ = json.Unmarshal([]byte(text), &p)
+	return p
+}
+
+func (p Protections) String() string {
+	text, _ := json.Marshal(p) // strings can be marshaled
+	return string(text)
+}
 
 // AnnouncementTimeout is how long an announced stop counts. The kubelet stops the
 // container within seconds. If the operator does not change the pod after all, a later
