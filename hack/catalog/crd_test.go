@@ -87,21 +87,81 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 	}
 }
 
-// The library and its configuration are OLM's. One change of each side shows that the comparison takes place.
+// What docs/adr/0024-the-api-is-v1beta1.md lets a release change, and what not.
 func TestViolations(t *testing.T) {
 	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
-	for want, change := range map[string]func(spec apiextensionsv1.JSONSchemaProps){
-		"":                     func(spec apiextensionsv1.JSONSchemaProps) { spec.Properties["added"] = spec.Properties["version"] },
-		"existingFieldRemoval": func(spec apiextensionsv1.JSONSchemaProps) { delete(spec.Properties, "threads") },
+	edit := func(schema apiextensionsv1.JSONSchemaProps, key string, change func(property *apiextensionsv1.JSONSchemaProps)) {
+		property, found := schema.Properties[key]
+		if !found {
+			t.Fatalf("the CRD has no %s", key)
+		}
+		change(&property)
+		schema.Properties[key] = property
+	}
+	describe := func(property *apiextensionsv1.JSONSchemaProps) { property.Description += " More." }
+	for name, test := range map[string]struct {
+		change func(spec, status apiextensionsv1.JSONSchemaProps)
+		want   string
+	}{
+		"an optional field":                        {func(spec, _ apiextensionsv1.JSONSchemaProps) { spec.Properties["added"] = spec.Properties["version"] }, ""},
+		"a description":                            {func(spec, _ apiextensionsv1.JSONSchemaProps) { edit(spec, "version", describe) }, ""},
+		"a condition, which the description lists": {func(_, status apiextensionsv1.JSONSchemaProps) { edit(status, "conditions", describe) }, ""},
+		"a description in a list": {func(_, status apiextensionsv1.JSONSchemaProps) {
+			edit(*status.Properties["shards"].Items.Schema, "podName", describe)
+		}, ""},
+		"a field in a list": {func(_, status apiextensionsv1.JSONSchemaProps) {
+			status.Properties["shards"].Items.Schema.Properties["added"] = status.Properties["version"]
+		}, ""},
+		"a value of an enum": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "deletionPolicy", func(p *apiextensionsv1.JSONSchemaProps) {
+				p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"Added"`)})
+			})
+		}, ""},
+		"a wider range": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { *p.Maximum++ })
+		}, ""},
+		"fewer fields": {func(spec, _ apiextensionsv1.JSONSchemaProps) { delete(spec.Properties, "paused") }, "existingFieldRemoval"},
+		"another default": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { p.Default = &apiextensionsv1.JSON{Raw: []byte("7")} })
+		}, "^.spec.size: default"},
+		"a required field": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "tls", func(p *apiextensionsv1.JSONSchemaProps) { p.Required = []string{"secretName"} })
+		}, "^.spec.tls: required"},
+		"a narrower range": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { *p.Maximum-- })
+		}, "^.spec.size: maximum"},
+		"another rule, also a looser one": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
+			edit(spec, "version", func(p *apiextensionsv1.JSONSchemaProps) {
+				p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "true"})
+			})
+		}, "^.spec.version: unhandled"},
 	} {
 		after := before.DeepCopy()
-		change(specOf(after))
-		if got := strings.Join(violations(t, before, after), "\n"); want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("the violations are %q, want %q in them", got, want)
+		properties := after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+		test.change(properties["spec"], properties["status"])
+		if got := strings.Join(violations(t, before, after), "\n"); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: the violations are %q, want %q in them", name, got, test.want)
 		}
 	}
 }
 
-func specOf(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
-	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+// A version v1 with the same schema can be served beside v1beta1. One with other fields or rules needs a conversion.
+func TestOLMAcceptsTheGraduationOfTheAPI(t *testing.T) {
+	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
+	after := before.DeepCopy()
+	v1 := after.Spec.Versions[0].DeepCopy()
+	v1.Name = "v1"
+	after.Spec.Versions[0].Storage = false
+	after.Spec.Versions = append(after.Spec.Versions, *v1)
+	if got := violations(t, before, after); len(got) > 0 {
+		t.Errorf("OLM v1 would reject v1 beside v1beta1: %q", got)
+	}
+	delete(v1.Schema.OpenAPIV3Schema.Properties["spec"].Properties, "paused")
+	if got := violations(t, before, after); len(got) == 0 {
+		t.Error("OLM v1 would accept a v1 without a field, both versions served")
+	}
+	after.Spec.Versions[0].Served = false
+	if got := violations(t, before, after); len(got) > 0 {
+		t.Errorf("OLM v1 would reject v1 with v1beta1 no longer served: %q", got)
+	}
 }
