@@ -116,6 +116,20 @@ func TestTheRequiredKubernetesIsThatOfTheBundle(t *testing.T) {
 	}
 }
 
+// OLM creates the ClusterRoles of a bundle and never deletes them.
+func TestRemovalNamesTheClusterRolesThatOLMKeeps(t *testing.T) {
+	files, err := fs.Glob(os.DirFS(root), "bundle/manifests/*_clusterrole.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the bundle has the ClusterRoles %q: %v", files, err)
+	}
+	removal := section(t, read(t, "docs/install.md"), "### Remove")
+	for _, file := range files {
+		if name, _, _ := strings.Cut(path.Base(file), "_"); !strings.Contains(removal, name) {
+			t.Errorf("docs/install.md doesn't name %s in \"Remove\"", name)
+		}
+	}
+}
+
 func TestEveryMetricOfBackupsIsDocumented(t *testing.T) {
 	described := section(t, read(t, "docs/backup-schedule.md"), "## Metrics")
 	metrics := regexp.MustCompile(`desc\("([a-z_]+)"`).FindAllStringSubmatch(read(t, "controllers/backup/metrics.go"), -1)
