@@ -104,8 +104,6 @@ const (
 )
 
 // Gate names what blocks the update of the next shard.
-//
-// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;SecretInvalid;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
 type Gate string
 
 // The gates, in the order in which the operator checks them.
@@ -390,8 +388,6 @@ const (
 )
 
 // Phase summarizes the conditions of a Memcached in one word.
-//
-// +kubebuilder:validation:Enum=Running;Progressing;Blocked;Degraded;Paused;Deleting
 type Phase string
 
 // The phases.

@@ -946,8 +946,8 @@ type MemcachedStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase summarizes the conditions in one word. Programs should read the
-	// conditions instead.
+	// Phase summarizes the conditions in one word: Running, Progressing, Blocked, Degraded, Paused
+	// or Deleting. Releases may add phases: programs should read the conditions instead.
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
@@ -1155,8 +1155,6 @@ type BindingStatus struct {
 }
 
 // UpdateMethod is how a change is applied to a shard, from the least to the most disruptive.
-//
-// +kubebuilder:validation:Enum=Live;Restart;Recreate;Replace
 type UpdateMethod string
 
 // The update methods.
@@ -1182,7 +1180,8 @@ type UpdateStatus struct {
 	// +optional
 	Shard string `json:"shard,omitempty"`
 
-	// Method that applies the change to the shard.
+	// Method that applies the change to the shard: Live, Restart, Recreate or Replace. Releases may
+	// add methods.
 	//
 	// +optional
 	Method UpdateMethod `json:"method,omitempty"`
@@ -1192,7 +1191,8 @@ type UpdateStatus struct {
 	// +optional
 	RollingBack bool `json:"rollingBack,omitempty"`
 
-	// Gate that blocks the update of the shard; empty while the shard is being updated.
+	// Gate that blocks the update of the shard, such as OutsideMaintenanceWindow; empty while the shard
+	// is being updated. Releases may add gates.
 	//
 	// +optional
 	Gate Gate `json:"gate,omitempty"`
