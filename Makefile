@@ -235,8 +235,11 @@ scorecard-%: FILE = test/scorecard/Dockerfile
 docker-build bundle-build catalog-build scorecard-build: $(CLUSTER)
 	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f $(FILE) -t $(IMAGE) .; else \
 	echo '$(CONTAINER_TOOL) has no daemon: building $(IMAGE) into dist/$(NAME).tar without one' && $(call LOCAL_BUILD,$(IMAGE),$(NAME),$(FILE),$(LOCALLY)); fi
+# The catalog of a release has a tag of its own, to go back to when the next one is wrong.
+catalog-push: ALSO = $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 docker-push bundle-push catalog-push scorecard-push: $(CLUSTER)
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(IMAGE); else $(CLUSTER) image push dist/$(NAME).tar $(IMAGE); fi
+	@for image in $(IMAGE) $(ALSO); do if $(HAS_DAEMON); then $(CONTAINER_TOOL) tag $(IMAGE) $$image && $(CONTAINER_TOOL) push $$image; else \
+	$(CLUSTER) image push dist/$(NAME).tar $$image; fi || exit 1; done
 release-images: docker-build bundle-build catalog-build scorecard-build
 
 docker-buildx:

@@ -127,6 +127,28 @@ func TestChannels(t *testing.T) {
 	}
 }
 
+// SECURITY.md supports the latest minor release.
+func TestReleasesWithoutFixesAreDeprecated(t *testing.T) {
+	for releases, want := range map[string]string{
+		"1.0.0-rc.1": "", "1.0.0 1.0.1": "",
+		"1.0.0-rc.1 1.0.0 1.1.0-rc.1 1.1.0 1.1.1 1.2.0-rc.1": "1.0.0-rc.1 1.0.0 1.1.0-rc.1",
+	} {
+		channel := rendered(t, project(t, strings.Fields(releases)...)).Channels["candidate-v1"]
+		var got []string
+		for release := range strings.FieldsSeq(releases) {
+			if deprecation := channel.Bundles[packageName+".v"+release].Deprecation; deprecation != nil {
+				got = append(got, release)
+				if want := "Upgrade to 1.1."; !strings.Contains(deprecation.Message, want) {
+					t.Errorf("the deprecation of %s says %q, want %q in it", release, deprecation.Message, want)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("of %s, %q are deprecated, want %s", releases, got, want)
+		}
+	}
+}
+
 // "make release" adds the checksums of a release. A release never changes.
 func TestReleasesAreAsReleased(t *testing.T) {
 	compare := exec.Command("bash", "-c", "diff <(sort checksums) <(find . -mindepth 2 -type f -printf '%P\\n' | xargs -r sha256sum | sort)")

@@ -61,7 +61,7 @@ func preview(ctx context.Context, arguments []string) ([]byte, error) {
 		bundles[image] = dir
 		images = append(images, image)
 	}
-	return catalogOf(ctx, bundles, images, images)
+	return catalogOf(ctx, bundles, images, images, nil)
 }
 
 // write writes a catalog into dir.

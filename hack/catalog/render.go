@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
-	"github.com/operator-framework/operator-registry/alpha/template/semver"
+	templates "github.com/operator-framework/operator-registry/alpha/template/semver"
 	"sigs.k8s.io/yaml"
 )
 
@@ -31,12 +32,36 @@ func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 			stable = append(stable, image)
 		}
 	}
-	return catalogOf(ctx, bundles, candidate, stable)
+	return catalogOf(ctx, bundles, candidate, stable, deprecations(versions))
 }
 
-// catalogOf renders a semver template with the images of two streams, and validates the result. bundles are the
-// folders of the images.
-func catalogOf(ctx context.Context, bundles map[string]string, candidate, stable []string) ([]byte, error) {
+// deprecations returns the releases that get no fixes, see SECURITY.md: those of a minor release before the latest, and
+// the candidates of a release that followed.
+func deprecations(versions []semver.Version) []declcfg.DeprecationEntry {
+	var out []declcfg.DeprecationEntry
+	var latest semver.Version
+	for _, version := range versions {
+		if len(version.Pre) == 0 {
+			latest = version
+		}
+	}
+	for _, version := range versions {
+		if version.Major == latest.Major && version.Minor == latest.Minor && len(version.Pre) == 0 || version.GT(latest) {
+			continue
+		}
+		out = append(out, declcfg.DeprecationEntry{
+			Reference: declcfg.PackageScopedReference{Schema: declcfg.SchemaBundle, Name: packageName + ".v" + version.String()},
+			Message:   fmt.Sprintf("%s gets no fixes for vulnerabilities. Upgrade to %d.%d.", version, latest.Major, latest.Minor),
+		})
+	}
+	return out
+}
+
+// catalogOf renders a semver template with the images of two streams, adds the deprecations, and validates the result.
+// bundles are the folders of the images.
+func catalogOf(
+	ctx context.Context, bundles map[string]string, candidate, stable []string, deprecated []declcfg.DeprecationEntry,
+) ([]byte, error) {
 	stream := func(images []string) map[string]any {
 		entries := []map[string]string{}
 		for _, image := range images {
@@ -54,9 +79,12 @@ func catalogOf(ctx context.Context, bundles map[string]string, candidate, stable
 		bundle, err := describe(image, bundles[image])
 		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{bundle}}, err
 	}
-	rendered, err := (&semver.Factory{}).CreateTemplate(described).Render(ctx, bytes.NewReader(template))
+	rendered, err := (&templates.Factory{}).CreateTemplate(described).Render(ctx, bytes.NewReader(template))
 	if err != nil {
 		return nil, fmt.Errorf("rendering the template: %w", err)
+	}
+	if len(deprecated) > 0 {
+		rendered.Deprecations = []declcfg.Deprecation{{Schema: declcfg.SchemaDeprecation, Package: packageName, Entries: deprecated}}
 	}
 	var out bytes.Buffer
 	if err := declcfg.WriteYAML(*rendered, &out); err != nil {
