@@ -137,6 +137,22 @@ func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 	}
 }
 
+// kubectl apply -f of a directory and GitOps tools create objects in any order.
+func TestObjectsMayBeCreatedInAnyOrder(t *testing.T) {
+	w := newWorld(t)
+	w.create("MemcachedRestore", "again", fromBackup)
+	w.converge()
+	if s := w.restore("again").Status; s.Phase != v1beta1.TransferPending || s.Reason() != v1beta1.ReasonMemcachedNotFound {
+		t.Errorf("without a Memcached, it is %s (%s)", s.Phase, s.Reason())
+	}
+	w.create("MemcachedBackup", "nightly", toGo)
+	w.converge()
+	w.memcached("cache", 1)
+	w.converge()
+	w.wantEnd(w.backup("nightly").Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+}
+
 func TestDeletionWaitsForActiveRestores(t *testing.T) {
 	for name, restores := range map[string]func(*v1beta1.MemcachedBackup) string{
 		"by the backup's name": func(*v1beta1.MemcachedBackup) string { return fromBackup },

@@ -2,6 +2,7 @@ package v1beta1_test
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -190,13 +191,31 @@ func TestInvalidBackupsAreRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fields := map[string]bool{}
+	for field := range reflect.TypeFor[v1beta1.MemcachedBackupSpec]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[name] = true
+	}
 	changed := stored.DeepCopy()
 	changed.SetLabels(map[string]string{"team": "search"})
 	if _, err := schema.Admit(t.Context(), changed, stored); err != nil {
 		t.Errorf("a label: %v", err)
 	}
-	_ = unstructured.SetNestedField(changed.Object, "other", "spec", "memcachedRef", "name")
-	if _, err := schema.Admit(t.Context(), changed, stored); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "runs once") {
-		t.Errorf("a changed spec: %v", err)
+	// All fields but one are immutable, also those that are added.
+	for field, value := range map[string]any{
+		"memcachedRef": map[string]any{"name": "other"}, "rateLimit": map[string]any{"itemsPerSecond": int64(1)}, "deletionPolicy": "Delete",
+		"store":     map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "other"}},
+		"resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}, "deadlineSeconds": int64(60),
+	} {
+		changed := stored.DeepCopy()
+		_ = unstructured.SetNestedField(changed.Object, value, "spec", field)
+		_, err := schema.Admit(t.Context(), changed, stored)
+		if accepted := err == nil; accepted != (field == "deletionPolicy") || !accepted && !strings.Contains(err.Error(), "runs once") {
+			t.Errorf("another %s: %v", field, err)
+		}
+		delete(fields, field)
+	}
+	if len(fields) > 0 {
+		t.Errorf("no value for %v", fields)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedBackupSpec is the desired backup. It is immutable.
+// MemcachedBackupSpec is the desired backup. It is immutable, except for deletionPolicy.
 type MemcachedBackupSpec struct {
 	// MemcachedRef names the Memcached whose items are copied. Its shards keep serving.
 	MemcachedRef MemcachedReference `json:"memcachedRef"`
@@ -22,7 +22,7 @@ type MemcachedBackupSpec struct {
 
 	// DeletionPolicy is what happens to the snapshot when this object is deleted: Retain keeps
 	// it in the store, Delete deletes it there first. Default Retain, and Delete for backups of
-	// a MemcachedScheduledBackup with a retention.
+	// a MemcachedScheduledBackup with a retention. It can be changed until the object is deleted.
 	//
 	// +optional
 	DeletionPolicy SnapshotDeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -119,7 +119,7 @@ type MemcachedBackup struct {
 	// Spec is the desired backup.
 	//
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a backup runs once and its spec is immutable: create another MemcachedBackup"
+	// +kubebuilder:validation:XValidation:rule="self.memcachedRef == oldSelf.memcachedRef && self.store == oldSelf.store && has(self.rateLimit) == has(oldSelf.rateLimit) && (!has(self.rateLimit) || self.rateLimit == oldSelf.rateLimit) && has(self.resources) == has(oldSelf.resources) && (!has(self.resources) || self.resources == oldSelf.resources) && has(self.deadlineSeconds) == has(oldSelf.deadlineSeconds) && (!has(self.deadlineSeconds) || self.deadlineSeconds == oldSelf.deadlineSeconds)",message="a backup runs once and its spec is immutable, except for deletionPolicy: create another MemcachedBackup"
 	Spec MemcachedBackupSpec `json:"spec"`
 	// Status is the observed state.
 	//

@@ -317,9 +317,10 @@ const (
 	// Do: nothing.
 	ReasonSucceeded = "Succeeded"
 
-	// ReasonMemcachedNotFound: no Memcached of that name exists in this namespace.
+	// ReasonMemcachedNotFound: no Memcached of that name exists in this namespace. The operator
+	// waits 5 minutes for it.
 	//
-	// Do: fix the name, or create the Memcached first.
+	// Do: create the Memcached, or create the backup or the restore with another name of it.
 	ReasonMemcachedNotFound = "MemcachedNotFound"
 	// ReasonMemcachedDeleting: the Memcached is being deleted, and its shards can't be
 	// reached or must not be filled.
@@ -327,9 +328,11 @@ const (
 	// Do: restore into another Memcached. For a backup before deletion, set
 	// spec.deletionPolicy to Backup.
 	ReasonMemcachedDeleting = "MemcachedDeleting"
-	// ReasonBackupNotFound: no MemcachedBackup of that name exists in this namespace.
+	// ReasonBackupNotFound: no MemcachedBackup of that name exists in this namespace. The operator
+	// waits 5 minutes for it.
 	//
-	// Do: fix the name, or name the snapshot by spec.snapshot.
+	// Do: create the backup, or create a restore with another name, or one that names the snapshot
+	// by spec.snapshot.
 	ReasonBackupNotFound = "BackupNotFound"
 	// ReasonBackupNotComplete: the backup is running, and the restore waits for it; or the
 	// backup failed.

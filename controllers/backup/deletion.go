@@ -41,6 +41,8 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 		return transfer.Plan{Status: obs.LastStatus()}
 	case b.Status.JobName == "": // nothing was written
 		return release(obs)
+	case b.Spec.DeletionPolicy != v1beta1.SnapshotDelete && state.Stage == transfer.Absent: // it has changed
+		return release(obs)
 	case obs.Job.IsActive() && age >= deletionTimeout:
 		return abandon(obs, fmt.Sprintf("Job %s has not stopped", obs.Job.Name))
 	case obs.Job.IsActive():

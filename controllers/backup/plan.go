@@ -11,16 +11,18 @@ import (
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// Plan implements transfer.Transfer. A backup that deletes its snapshot gets its
-// finalizer before it starts.
+// Plan implements transfer.Transfer. A backup that deletes its snapshot has a finalizer from before it starts; its policy may
+// change later.
 func (obs *observation) Plan(rejection error) transfer.Plan {
 	b := obs.backup
-	started := b.Status.Phase != "" && b.Status.Phase != v1beta1.TransferPending
+	started, deletes := b.Status.JobName != "", b.Spec.DeletionPolicy == v1beta1.SnapshotDelete
 	switch {
 	case b.DeletionTimestamp != nil:
 		return planDeletion(obs, rejection)
-	case !started && b.Spec.DeletionPolicy == v1beta1.SnapshotDelete && !hasFinalizer(b) && obs.Blocker() == nil:
+	case deletes && !hasFinalizer(b) && (started || !b.Status.IsFinished() && obs.Blocker() == nil):
 		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Finalizer: transfer.AddFinalizer}}
+	case !deletes && hasFinalizer(b):
+		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Finalizer: transfer.RemoveFinalizer}}
 	}
 	p := transfer.MakePlan(obs, rejection)
 	if p.Status.JobName != b.Status.JobName { // it starts: the Memcached may be deleted before the backup
@@ -34,8 +36,8 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	m, name := obs.Memcached, obs.backup.Spec.MemcachedRef.Name
 	switch {
 	case m == nil:
-		return transfer.Reject(v1beta1.ReasonMemcachedNotFound,
-			"there is no Memcached %s in this namespace. Create a backup of an existing one", name)
+		return transfer.WaitForMissing(v1beta1.ReasonMemcachedNotFound,
+			"there is no Memcached %s in this namespace. Create it", name)
 	case m.Spec.Size != nil && *m.Spec.Size == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)

@@ -64,7 +64,7 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		final, started bool
 	}{
 		"all shards are reachable":   {func(*observation) {}, "", "", false, true},
-		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1beta1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", true, false},
+		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1beta1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", false, false},
 		"the Memcached has no shard": {func(obs *observation) { obs.Memcached.Spec.Size = new(int32(0)) }, v1beta1.ReasonNoShards, "no shard to copy", true, false},
 		"it is being deleted":        {func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }, "", "", false, true},
 		"it is being deleted, without all shards": {func(obs *observation) {
@@ -107,11 +107,35 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 	}
 }
 
-func TestFinalizerIsNotAddedOnceBackupHasStarted(t *testing.T) {
-	obs := observed(begun(""))
-	obs.backup.Finalizers = nil
-	if a := obs.Plan(nil).Actions; a.Finalizer != transfer.KeepFinalizer || a.Create == nil {
-		t.Errorf("the finalizer changes by %d, and it creates the Job: %t", a.Finalizer, a.Create != nil)
+// A policy that changes applies to a backup that runs or has finished, too.
+func TestFinalizerFollowsTheDeletionPolicy(t *testing.T) {
+	finished := func(job string) func(*observation) {
+		return func(obs *observation) {
+			obs.backup.Status.Phase, obs.backup.Status.JobName = v1beta1.TransferFailed, job
+		}
+	}
+	for name, c := range map[string]struct {
+		edit      func(*observation)
+		policy    v1beta1.SnapshotDeletionPolicy
+		finalizer bool
+		want      transfer.FinalizerChange
+	}{
+		"a running backup will delete its snapshot": {begun(""), v1beta1.SnapshotDelete, false, transfer.AddFinalizer},
+		"a running backup still deletes it":         {begun(""), v1beta1.SnapshotDelete, true, transfer.KeepFinalizer},
+		"a running backup will keep it":             {begun(""), v1beta1.SnapshotRetain, true, transfer.RemoveFinalizer},
+		"a finished backup will delete it":          {finished("j"), v1beta1.SnapshotDelete, false, transfer.AddFinalizer},
+		"a finished backup will keep it":            {finished("j"), "", true, transfer.RemoveFinalizer},
+		"a finished backup still keeps it":          {finished("j"), v1beta1.SnapshotRetain, false, transfer.KeepFinalizer},
+		"a backup that wrote nothing":               {finished(""), v1beta1.SnapshotDelete, false, transfer.KeepFinalizer},
+	} {
+		obs := observed(c.edit)
+		obs.backup.Spec.DeletionPolicy = c.policy
+		if obs.backup.Finalizers = nil; c.finalizer {
+			obs.backup.Finalizers = []string{v1beta1.FinalizerSnapshot}
+		}
+		if a := obs.Plan(nil).Actions; a.Finalizer != c.want {
+			t.Errorf("%s: the finalizer changes by %d, want %d", name, a.Finalizer, c.want)
+		}
 	}
 }
 
@@ -204,6 +228,9 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		"no container of its Job has run": {[]func(*observation){begun("j"), func(obs *observation) {
 			obs.backup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonJobCannotStart}}
 		}}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"its policy was changed to Retain": {[]func(*observation){ran, func(obs *observation) { obs.backup.Spec.DeletionPolicy = v1beta1.SnapshotRetain }}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"its policy was changed to Retain when the deletion had begun": {[]func(*observation){ran, func(obs *observation) { obs.backup.Spec.DeletionPolicy = v1beta1.SnapshotRetain },
+			deletion(job(transfer.Delete, 0, nil, running))}, 0, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
 		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"it is complete":                     {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"a restore reads the snapshot":       {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1beta1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},

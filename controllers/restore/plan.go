@@ -36,13 +36,13 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	return nil
 }
 
-// invalidTarget returns why the Memcached can never be filled, or nil.
+// invalidTarget returns why the Memcached can't be filled, or nil.
 func invalidTarget(obs *observation) *transfer.Blocker {
 	m, name := obs.Memcached, obs.restore.Spec.MemcachedRef.Name
 	switch {
 	case m == nil:
-		return transfer.Reject(v1beta1.ReasonMemcachedNotFound,
-			"there is no Memcached %s in this namespace. Create it, and another restore", name)
+		return transfer.WaitForMissing(v1beta1.ReasonMemcachedNotFound,
+			"there is no Memcached %s in this namespace. Create it", name)
 	case m.DeletionTimestamp != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
 	case m.Spec.Size == nil || *m.Spec.Size == 0:
@@ -58,14 +58,14 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 	return nil
 }
 
-// invalidBackup returns why the backup will never have a snapshot, or nil.
+// invalidBackup returns why the backup has no snapshot to wait for, or nil.
 func invalidBackup(obs *observation) *transfer.Blocker {
 	ref, b := obs.restore.Spec.BackupRef, obs.backup
 	switch {
 	case ref == nil:
 		return nil
 	case b == nil:
-		return transfer.Reject(v1beta1.ReasonBackupNotFound,
+		return transfer.WaitForMissing(v1beta1.ReasonBackupNotFound,
 			"there is no MemcachedBackup %s in this namespace. "+
 				"To restore a snapshot whose backup was deleted, or is in another namespace, set spec.snapshot", ref.Name)
 	case b.DeletionTimestamp != nil:

@@ -92,13 +92,13 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 	}{
 		"nothing":                        {nil, starts, "", ""},
 		"a snapshot by its path":         {edits{fromPath}, starts, "", ""},
-		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, fails, v1beta1.ReasonMemcachedNotFound, "no Memcached cache"},
+		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, waits, v1beta1.ReasonMemcachedNotFound, "no Memcached cache"},
 		"the Memcached is being deleted": {edits{func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1beta1.ReasonMemcachedDeleting, "Restore into another one"},
 		"the Memcached has no shard":     {edits{resized(0)}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
 		"its size is unknown":            {edits{func(obs *observation) { obs.Memcached.Spec.Size = nil }}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
 		"it lacks a shard":               {edits{shards(0, 2)}, fails, v1beta1.ReasonShardNotFound, "has the shards 0 to 1"},
 		"it has the shard":               {edits{shards(1)}, starts, "", ""},
-		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, fails, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
+		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, waits, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
 		"the backup failed": {edits{func(obs *observation) {
 			obs.backup.Status.Phase = v1beta1.TransferFailed
 			obs.backup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonNoShards}}

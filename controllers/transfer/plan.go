@@ -75,6 +75,9 @@ type Blocker struct {
 	Reason, Message string
 	// Transient is true when the transfer waits for it to pass, up to its deadline.
 	Transient bool
+	// Missing is true when it is transient, and an object that the transfer names doesn't exist. The transfer waits for it as
+	// long as a pod waits for a claim or a Secret.
+	Missing bool
 	// Withdraws is true when a transfer that is Running, but has no Job, becomes Pending again,
 	// so that its blocker doesn't wait for the transfer in turn.
 	Withdraws bool
@@ -88,6 +91,13 @@ func Reject(reason, format string, args ...any) *Blocker {
 // WaitFor returns a blocker that the transfer waits for.
 func WaitFor(reason, format string, args ...any) *Blocker {
 	return &Blocker{Reason: reason, Message: fmt.Sprintf(format, args...), Transient: true}
+}
+
+// WaitForMissing returns a blocker of an object that doesn't exist: no tool that applies several objects has to know their order.
+func WaitForMissing(reason, format string, args ...any) *Blocker {
+	b := WaitFor(reason, format, args...)
+	b.Missing = true
+	return b
 }
 
 // WithdrawFor returns a blocker that the transfer waits for without being Running.
@@ -170,9 +180,12 @@ func planStart(t Transfer, s Status) Plan {
 // planBlocked lets a transfer wait for what blocks it until its deadline, or fails it.
 func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, phase v1beta1.TransferPhase) Plan {
 	deadline := v1beta1.Seconds(transferOf(obs.Object).deadlineSeconds, v1beta1.DefaultTransferDeadlineSeconds)
+	if blocker.Missing {
+		deadline = min(deadline, StuckTimeout)
+	}
 	left := since.Add(deadline).Sub(obs.Now)
 	switch {
-	case !blocker.Transient:
+	case !blocker.Transient, blocker.Missing && left <= 0:
 		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, blocker.Reason, blocker.Message)
 	case left <= 0:
 		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)

@@ -34,6 +34,8 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 		"it waits":                             {wait, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonShardsStarting, time.Hour + time.Minute},
 		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
 		"it never can":                         {Reject(v1beta1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
+		"it waits for a missing object":        {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 5 * time.Minute, v1beta1.TransferRunning, v1beta1.ReasonMemcachedNotFound, time.Minute},
+		"it has waited for it":                 {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 6 * time.Minute, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
 		"it withdraws":                         {WithdrawFor(v1beta1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, time.Hour},
 		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
 		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
@@ -54,6 +56,28 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 				t.Errorf("it has started Job %q at %v", s.JobName, s.StartTime)
 			}
 		})
+	}
+}
+
+// Objects may be created in any order. One that doesn't exist is waited for as long as a pod waits for a claim.
+func TestTransferWaitsForMissingObject(t *testing.T) {
+	for name, c := range map[string]struct {
+		deadline, age time.Duration
+		phase         v1beta1.TransferPhase
+		requeue       time.Duration
+	}{
+		"at first":                     {time.Hour, 0, v1beta1.TransferPending, 5 * time.Minute},
+		"until five minutes have gone": {time.Hour, 5*time.Minute - 1, v1beta1.TransferPending, 1},
+		"after five minutes":           {time.Hour, 5 * time.Minute, v1beta1.TransferFailed, 0},
+		"until its deadline":           {time.Minute, time.Minute - 1, v1beta1.TransferPending, 1},
+		"after its deadline":           {time.Minute, time.Minute, v1beta1.TransferFailed, 0},
+	} {
+		b := begun(v1beta1.TransferStatus{})
+		b.CreationTimestamp, b.Spec.DeadlineSeconds = metav1.NewTime(now), new(int32(c.deadline.Seconds()))
+		p := stub{Observation: Observation{Object: b, Now: now.Add(c.age)}, blocker: WaitForMissing(v1beta1.ReasonBackupNotFound, "none")}.Plan(nil)
+		if p.Status.Phase != c.phase || p.Status.Reason() != v1beta1.ReasonBackupNotFound || p.Actions.RequeueAfter != c.requeue {
+			t.Errorf("%s: it is %s (%s), and requeued after %s", name, p.Status.Phase, p.Status.Reason(), p.Actions.RequeueAfter)
+		}
 	}
 }
 

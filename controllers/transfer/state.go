@@ -64,9 +64,23 @@ type JobState struct {
 // Evaluate returns the state of a Job.
 func Evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 	s := evaluate(obs, store)
-	s.Started = s.Stage == Copying || obs.Job != nil && obs.Job.Status.Failed+obs.Job.Status.Succeeded > 0 ||
-		slices.ContainsFunc(obs.Pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodPending })
+	job := obs.Job
+	// The Job controller also counts a pod that is deleted before it has run, with its Job.
+	counted := job != nil && job.DeletionTimestamp == nil && job.Status.Failed+job.Status.Succeeded > 0
+	s.Started = s.Stage == Copying || counted || slices.ContainsFunc(obs.Pods, hasRun)
 	return s
+}
+
+// hasRun reports whether the container of a pod has run. The kubelet lets a pod fail that is deleted before that.
+func hasRun(pod corev1.Pod) bool {
+	switch pod.Status.Phase {
+	case corev1.PodPending:
+		return false
+	case corev1.PodFailed:
+		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
+	default:
+		return true
+	}
 }
 
 func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {

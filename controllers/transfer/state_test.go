@@ -235,3 +235,29 @@ func TestLongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 		t.Errorf("%d bytes, ending in %q", len(s.Message()), s.Message()[len(s.Message())-8:])
 	}
 }
+
+// The kubelet fails a pod that is deleted before its container runs, as one without its Secret, and the Job controller counts it.
+func TestPodThatIsDeletedBeforeItRunsHasNotStarted(t *testing.T) {
+	counted := func(job *batchv1.Job) { job.Status.Failed = 1 }
+	deleted := func(job *batchv1.Job) { counted(job); job.DeletionTimestamp = &metav1.Time{Time: now} }
+	failed := func(container string) corev1.Pod {
+		p := pod(0, corev1.PodFailed, terminatedState(137, "ContainerStatusUnknown", ""))
+		p.Status.ContainerStatuses[0].ContainerID = container
+		return p
+	}
+	for name, c := range map[string]struct {
+		job  JobObservation
+		want bool
+	}{
+		"a Job that is deleted before its pod has run": {jobObservation(0, deleted, failed("")), false},
+		"without its pod":                          {jobObservation(0, deleted), false},
+		"a Job that is deleted while its pod runs": {jobObservation(0, deleted, failed("containerd://1")), true},
+		"a Job whose pod has failed and is gone":   {jobObservation(0, counted), true},
+		"a pod that runs":                          {jobObservation(0, nil, pod(0, corev1.PodRunning, corev1.ContainerState{})), true},
+		"a pod that waits":                         {jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ErrImagePull", ""))), false},
+	} {
+		if got := Evaluate(c.job, claim).Started; got != c.want {
+			t.Errorf("%s has started: %t", name, got)
+		}
+	}
+}
