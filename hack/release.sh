@@ -14,7 +14,7 @@ changed="Makefile CHANGELOG.md images.yaml config/manager/kustomization.yaml con
 bundle bundle.Dockerfile catalog README.md docs/quickstart.md docs/install.md"
 paths="$changed config/crd/bases config/rbac/role.yaml"
 undo="git restore --source=HEAD --staged --worktree -- $paths && git clean -fdq -- $paths"
-# For a pull request to https://github.com/k8s-operatorhub/community-operators.
+# For pull requests to https://github.com/k8s-operatorhub/community-operators, and the one with -prod of OpenShift.
 community=dist/community-operators
 
 fail() { printf 'release: %s\n' "$@" >&2; exit 1; }
@@ -73,14 +73,6 @@ no_other_change() {
 	[ -z "$status" ] || fail "a release does not change these files; run make generate manifests and commit them first:" "$status"
 }
 
-write_community() {
-	local operator="$community/operators/memcached-operator"
-	rm -rf "$community"
-	mkdir -p "$operator"
-	cp -R bundle "$operator/$version"
-	cp catalog/ci.yaml "$operator"
-}
-
 commit() {
 	git add -- $changed
 	git commit -q -m "Release $version"
@@ -115,7 +107,7 @@ step 'copying it to catalog/releases' add_release
 step 'rendering the catalog' make catalog
 step 'checking that no other file changed' no_other_change
 step 'testing the bundle and the catalog' go -C hack test -count=1 ./bundle ./catalog
-step "writing $community" write_community
+step "writing $community" go -C hack run ./catalog hubs "$version" "$PWD/dist"
 step 'building the images' make release-images
 trap '' INT TERM
 step 'committing and tagging' commit
@@ -126,5 +118,5 @@ Prepared release $version in $SECONDS s. Nothing was pushed; to publish it:
   make docker-buildx                               the operator's image for all platforms (or make docker-push, for that of this machine only)
   make bundle-push catalog-push scorecard-push     the images of bundle, catalog and scorecard
   git push origin HEAD v$version                     the commit and its tag
-  $community                        copy it into a fork of github.com/k8s-operatorhub/community-operators, for a pull request
+  $community{,-prod}                pull requests to the repositories of OperatorHub, see docs/maintainers/releasing.md
 END

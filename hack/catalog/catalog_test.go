@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/model"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -146,6 +149,89 @@ func TestReleasesWithoutFixesAreDeprecated(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("of %s, %q are deprecated, want %s", releases, got, want)
 		}
+	}
+}
+
+// The repositories of OperatorHub render a template, to which their pipeline adds each release as its release-config.yaml
+// says (add_bundle_to_fbc.py of operator-pipelines). A template that exists keeps its settings.
+func TestTheHubsGetOurCatalog(t *testing.T) {
+	dir := project(t, "1.0.0", "1.1.0-rc.1", "1.1.0", "1.2.0-rc.1")
+	if err := os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte("reviewers: [me]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := released(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parse := func(file string, into any) {
+		t.Helper()
+		if err := yaml.UnmarshalStrict(read(t, file), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	operator := filepath.Join(dir, "dist/community-operators/operators", packageName)
+	bundles := map[string]string{}
+	var merged map[string]any
+	for _, version := range versions {
+		if err := hubs(dir, filepath.Join(dir, "dist"), version); err != nil {
+			t.Fatal(err)
+		}
+		if merged == nil {
+			parse(filepath.Join(operator, "catalog-templates", templateFile), &merged)
+		}
+		image := image + ":v" + version.String()
+		bundles[image] = filepath.Join(dir, releasesDir, version.String())
+		var config struct {
+			Templates []struct {
+				Name     string   `json:"template_name"`
+				Channels []string `json:"channels"`
+			} `json:"catalog_templates"`
+		}
+		parse(filepath.Join(operator, version.String(), "release-config.yaml"), &config)
+		if len(config.Templates) != 1 || config.Templates[0].Name != templateFile {
+			t.Fatalf("%s is released to %+v", version, config)
+		}
+		for _, channel := range config.Templates[0].Channels {
+			stream, found := merged[channel].(map[string]any)
+			if !found {
+				stream = map[string]any{"Bundles": []any{}}
+				merged[channel] = stream
+			}
+			stream["Bundles"] = append(stream["Bundles"].([]any), map[string]any{"Image": image})
+		}
+	}
+	theirs, err := catalogOf(t.Context(), bundles, merged, deprecations(versions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ours, err := render(t.Context(), dir, image); err != nil || !bytes.Equal(ours, theirs) {
+		t.Errorf("%v: our catalog is\n%s\nthe hubs' is\n%s", err, ours, theirs)
+	}
+}
+
+func TestTheHubsMapTheTemplateToTheirCatalogs(t *testing.T) {
+	dir := project(t, "1.0.0")
+	for reviewers, want := range map[string]string{"reviewers: []\n": "", "reviewers: [me]\n": "reviewers:\n- me\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte(reviewers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := hubs(dir, filepath.Join(dir, "dist"), semver.MustParse("1.0.0")); err != nil {
+			t.Fatal(err)
+		}
+		for repository, catalogs := range map[string]string{
+			"community-operators":      "    - latest\n",
+			"community-operators-prod": "    - v4.16\n    - v4.17\n    - v4.18\n    - v4.19\n    - v4.20\n    - v4.21\n    - v4.22\n",
+		} {
+			want := "fbc:\n  catalog_mapping:\n  - catalog_names:\n" + catalogs +
+				"    template_name: semver.yaml\n    type: olm.semver\n  enabled: true\n  version_promotion_strategy: always\n" + want
+			if got := string(read(t, filepath.Join(dir, "dist", repository, "operators", packageName, ciFile))); got != want {
+				t.Errorf("ci.yaml of %s is\n%swant\n%s", repository, got, want)
+			}
+		}
+	}
+	line := fmt.Sprintf("com.redhat.openshift.versions: v4.%d\n", oldestOpenShift)
+	if annotations := read(t, filepath.Join(root, "bundle/metadata/annotations.yaml")); !bytes.Contains(annotations, []byte(line)) {
+		t.Errorf("bundle/ has no annotation %s", line)
 	}
 }
 

@@ -1,10 +1,12 @@
 // Command catalog renders file-based catalogs and validates them as opm does:
 //
 //	go -C hack run ./catalog render BUNDLEIMAGE
+//	go -C hack run ./catalog hubs VERSION DIR
 //	go -C hack run ./catalog preview --out DIR IMAGE=BUNDLEDIR...
 //
-// Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
-// paths are relative to hack. Nothing is pulled.
+// Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Hubs writes what
+// pull requests for a release add to the repositories of OperatorHub, to DIR. Preview renders the given bundles only, all in
+// both channels, to DIR/memcached-operator/catalog.yaml. Relative paths are relative to hack. Nothing is pulled.
 package main
 
 import (
@@ -14,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/blang/semver/v4"
 )
 
 const (
@@ -39,6 +43,12 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return write(filepath.Join("..", configsDir), content)
+	case len(args) == 3 && args[0] == "hubs":
+		version, err := semver.Parse(args[1])
+		if err != nil {
+			return fmt.Errorf("reading the version %q: %w", args[1], err)
+		}
+		return hubs("..", args[2], version)
 	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
 		content, err := preview(ctx, args[3:])
 		if err != nil {
@@ -46,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return write(args[2], content)
 	}
-	return errors.New("usage: catalog render BUNDLEIMAGE, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
+	return errors.New("usage: catalog render BUNDLEIMAGE, catalog hubs VERSION DIR, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
 }
 
 // preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.
@@ -61,7 +71,7 @@ func preview(ctx context.Context, arguments []string) ([]byte, error) {
 		bundles[image] = dir
 		images = append(images, image)
 	}
-	return catalogOf(ctx, bundles, images, images, nil)
+	return catalogOf(ctx, bundles, template(map[string][]string{"Candidate": images, "Stable": images}), nil)
 }
 
 // write writes a catalog into dir.

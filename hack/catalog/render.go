@@ -16,23 +16,43 @@ import (
 )
 
 // render returns the catalog of every release. The images of the bundles are
-// bundleImage:vVERSION. Pre-releases are in the channel of candidates only.
+// bundleImage:vVERSION.
 func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 	versions, err := released(root)
 	if err != nil {
 		return nil, err
 	}
 	bundles := map[string]string{}
-	var candidate, stable []string
+	images := map[string][]string{}
 	for _, version := range versions {
 		image := bundleImage + ":v" + version.String()
 		bundles[image] = filepath.Join(root, releasesDir, version.String())
-		candidate = append(candidate, image)
-		if len(version.Pre) == 0 {
-			stable = append(stable, image)
+		for _, stream := range streams(version) {
+			images[stream] = append(images[stream], image)
 		}
 	}
-	return catalogOf(ctx, bundles, candidate, stable, deprecations(versions))
+	return catalogOf(ctx, bundles, template(images), deprecations(versions))
+}
+
+// streams returns where a release is in the template. A pre-release is a candidate only.
+func streams(version semver.Version) []string {
+	if len(version.Pre) > 0 {
+		return []string{"Candidate"}
+	}
+	return []string{"Candidate", "Stable"}
+}
+
+// template returns a semver template with the images of each stream, in the case in which the hubs' pipeline adds to it.
+func template(images map[string][]string) map[string]any {
+	out := map[string]any{"Schema": "olm.semver", "GenerateMajorChannels": true}
+	for stream, images := range images {
+		var bundles []any
+		for _, image := range images {
+			bundles = append(bundles, map[string]any{"Image": image})
+		}
+		out[stream] = map[string]any{"Bundles": bundles}
+	}
+	return out
 }
 
 // deprecations returns the releases that get no fixes, see SECURITY.md: those of a minor release before the latest, and
@@ -57,21 +77,12 @@ func deprecations(versions []semver.Version) []declcfg.DeprecationEntry {
 	return out
 }
 
-// catalogOf renders a semver template with the images of two streams, adds the deprecations, and validates the result.
-// bundles are the folders of the images.
+// catalogOf renders a semver template, adds the deprecations, and validates the result. bundles are the folders of the
+// images.
 func catalogOf(
-	ctx context.Context, bundles map[string]string, candidate, stable []string, deprecated []declcfg.DeprecationEntry,
+	ctx context.Context, bundles map[string]string, template map[string]any, deprecated []declcfg.DeprecationEntry,
 ) ([]byte, error) {
-	stream := func(images []string) map[string]any {
-		entries := []map[string]string{}
-		for _, image := range images {
-			entries = append(entries, map[string]string{"image": image})
-		}
-		return map[string]any{"bundles": entries}
-	}
-	template, err := yaml.Marshal(map[string]any{
-		"schema": "olm.semver", "generateMajorChannels": true, "candidate": stream(candidate), "stable": stream(stable),
-	})
+	content, err := yaml.Marshal(template)
 	if err != nil {
 		return nil, fmt.Errorf("writing the template: %w", err)
 	}
@@ -79,7 +90,7 @@ func catalogOf(
 		bundle, err := describe(image, bundles[image])
 		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{bundle}}, err
 	}
-	rendered, err := (&templates.Factory{}).CreateTemplate(described).Render(ctx, bytes.NewReader(template))
+	rendered, err := (&templates.Factory{}).CreateTemplate(described).Render(ctx, bytes.NewReader(content))
 	if err != nil {
 		return nil, fmt.Errorf("rendering the template: %w", err)
 	}

@@ -166,14 +166,15 @@ func TestRelease(t *testing.T) {
 		{"docs/quickstart.md", install},
 		{"docs/install.md", install},
 		{"catalog/configs/memcached-operator/catalog.yaml", "name: memcached-operator.v" + unreleased + "\n"},
-		{community + "/operators/memcached-operator/ci.yaml", "\nupdateGraph: semver-mode\n"},
+		{community + "/operators/memcached-operator/ci.yaml", "- latest\n"},
+		{community + "-prod/operators/memcached-operator/" + unreleased + "/release-config.yaml", "- Stable\n"},
 	} {
 		if content := read(t, filepath.Join(dir, c[0])); !strings.Contains(content, c[1]) {
 			t.Errorf("%s does not contain %q", c[0], c[1])
 		}
 	}
 	for _, copied := range []string{"catalog/releases/" + unreleased, community + "/operators/memcached-operator/" + unreleased} {
-		if out, err := exec.Command("diff", "-r", filepath.Join(dir, "bundle"), filepath.Join(dir, copied)).CombinedOutput(); err != nil {
+		if out, err := exec.Command("diff", "-r", "-x", "release-config.yaml", filepath.Join(dir, "bundle"), filepath.Join(dir, copied)).CombinedOutput(); err != nil {
 			t.Errorf("%s is not bundle/: %s", copied, out)
 		}
 	}
