@@ -21,7 +21,7 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 	b := w.backup("nightly")
 	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
 	path := transfer.SnapshotPath(b)
-	want := &v1beta1.SnapshotStatus{Path: path, TakenAt: b.Status.Snapshot.TakenAt, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	want := &v1beta1.SnapshotStatus{Path: path, SnapshotTime: b.Status.Snapshot.SnapshotTime, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	if diff := cmp.Diff(want, b.Status.Snapshot); diff != "" {
 		t.Errorf("the snapshot (-want +got):\n%s", diff)
 	}

@@ -170,17 +170,20 @@ func TestDefaultsOfAnEmptySpec(t *testing.T) {
 func TestInvalidBackupsAreRejected(t *testing.T) {
 	schema := schemaOf(t, "memcachedbackups")
 	for name, spec := range map[string]string{
-		"no-store":            "{memcachedRef: {name: cache}}",
-		"two-stores":          "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}, s3: {bucket: b, credentialsSecretName: c}}}",
-		"outside-the-volume":  "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots, subPath: ../other}}}",
-		"a-path-as-a-name":    "{memcachedRef: {name: a/b}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
-		"a-path-as-a-claim":   "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: a/b}}}",
-		"a-path-as-a-secret":  "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: a/b}}}",
-		"a-password":          "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, endpoint: 'https://user:secret@s3.example'}}}",
-		"no-credentials":      "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb}}}",
-		"two-credentials":     "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, serviceAccountName: d}}}",
-		"not-a-quantity":      "{memcachedRef: {name: cache}, resources: {limits: {memory: 1e1.5}}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
-		"a-negative-deadline": "{memcachedRef: {name: cache}, deadlineSeconds: -3600, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"no-store":                      "{memcachedRef: {name: cache}}",
+		"two-stores":                    "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}, s3: {bucket: b, credentialsSecretName: c}}}",
+		"outside-the-volume":            "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots, subPath: ../other}}}",
+		"a-path-as-a-name":              "{memcachedRef: {name: a/b}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-path-as-a-claim":             "{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: a/b}}}",
+		"a-path-as-a-secret":            "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: a/b}}}",
+		"a-password":                    "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, endpoint: 'https://user:secret@s3.example'}}}",
+		"no-credentials":                "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb}}}",
+		"two-credentials":               "{memcachedRef: {name: cache}, store: {s3: {bucket: bbb, credentialsSecretName: c, serviceAccountName: d}}}",
+		"not-a-quantity":                "{memcachedRef: {name: cache}, resources: {limits: {memory: 1e1.5}}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-rate-that-is-not-a-quantity": "{memcachedRef: {name: cache}, rateLimit: {bytesPerSecond: 1e1.5}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-negative-rate":               "{memcachedRef: {name: cache}, rateLimit: {bytesPerSecond: -1}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-rate-too-high":               "{memcachedRef: {name: cache}, rateLimit: {bytesPerSecond: 2Ti}, store: {persistentVolumeClaim: {claimName: snapshots}}}",
+		"a-negative-deadline":           "{memcachedRef: {name: cache}, deadlineSeconds: -3600, store: {persistentVolumeClaim: {claimName: snapshots}}}",
 	} {
 		if _, err := admit(t, schema, "MemcachedBackup", "nightly", spec); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: %v", name, err)

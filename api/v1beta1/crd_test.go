@@ -22,7 +22,7 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		{"memcacheds", "spec.updateStrategy.hitRatioGate.percent", v1beta1.DefaultHitRatioPercent},
 		{"memcacheds", "spec.updateStrategy.hitRatioGate.minRequests", v1beta1.DefaultHitRatioMinRequests},
 		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1beta1.DefaultItemsPerSecond},
-		{"memcachedrestores", "spec.rateLimit.mebibytesPerSecond", v1beta1.DefaultMebibytesPerSecond},
+		{"memcachedrestores", "spec.rateLimit.bytesPerSecond", v1beta1.DefaultBytesPerSecond},
 		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1beta1.DefaultFailedBackupsHistoryLimit},
 		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
 		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1beta1.DefaultFinalBackupDeadlineSeconds},

@@ -15,7 +15,7 @@ const (
 	DefaultHitRatioMinRequests    = 1000
 
 	DefaultItemsPerSecond            = 20000
-	DefaultMebibytesPerSecond        = 32
+	DefaultBytesPerSecond            = "32Mi"
 	DefaultFailedBackupsHistoryLimit = 3
 	DefaultServerNameTemplate        = "{shard}.{namespace}.svc:11211"
 )

@@ -78,9 +78,9 @@ type SnapshotStatus struct {
 	// Path of the snapshot in its store, for spec.snapshot.path of a MemcachedRestore.
 	Path string `json:"path"`
 
-	// TakenAt is when the copy began. No value is older than the one that memcached contained
+	// SnapshotTime is when the copy began. No value is older than the one that memcached contained
 	// then; values that were written later may be missing.
-	TakenAt metav1.Time `json:"takenAt"`
+	SnapshotTime metav1.Time `json:"snapshotTime"`
 
 	// Shards is the number of shards whose items the snapshot contains.
 	Shards int32 `json:"shards"`

@@ -25,6 +25,7 @@ type MemcachedScheduledBackupSpec struct {
 	// Suspend stops new backups; a backup that is running continues. Default false.
 	//
 	// +optional
+	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
 	// ConcurrencyPolicy is what happens when the previous backup is still running: Forbid skips
@@ -198,8 +199,8 @@ const (
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.backupTemplate.spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=".spec.schedule"
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend"
-// +kubebuilder:printcolumn:name="Next run",type=string,JSONPath=".status.nextScheduleTime",description="Time of the next run"
-// +kubebuilder:printcolumn:name="Last success",type=date,JSONPath=".status.lastSuccessfulTime"
+// +kubebuilder:printcolumn:name="Next-Run",type=string,JSONPath=".status.nextScheduleTime",description="Time of the next run"
+// +kubebuilder:printcolumn:name="Last-Success",type=date,JSONPath=".status.lastSuccessfulTime"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: each backup's name is this name followed by the time of its run"

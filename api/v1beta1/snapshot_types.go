@@ -3,6 +3,7 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -154,19 +155,21 @@ type SnapshotSource struct {
 
 // RateLimit limits the load that a Job puts on each shard.
 type RateLimit struct {
-	// ItemsPerSecond limits the items per second and shard. 0 is no limit. Default 20000.
+	// ItemsPerSecond limits the items per second and shard, such as 50000. 0 is no limit.
+	// Default 20000.
 	//
 	// +optional
 	// +kubebuilder:default=20000
 	// +kubebuilder:validation:Minimum=0
 	ItemsPerSecond *int32 `json:"itemsPerSecond,omitempty"`
 
-	// MebibytesPerSecond limits the mebibytes per second and shard. 0 is no limit. Default 32.
+	// BytesPerSecond limits the bytes of keys and values per second and shard, such as 100Mi.
+	// 0 is no limit. Default 32Mi.
 	//
 	// +optional
-	// +kubebuilder:default=32
-	// +kubebuilder:validation:Minimum=0
-	MebibytesPerSecond *int32 `json:"mebibytesPerSecond,omitempty"`
+	// +kubebuilder:default="32Mi"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1Ti')) <= 0",message="bytesPerSecond must be a quantity from 0 to 1Ti, such as 32Mi"
+	BytesPerSecond *resource.Quantity `json:"bytesPerSecond,omitempty"`
 }
 
 // JobResources are the resources of the container of a Job. Those that are not set have these

@@ -116,7 +116,7 @@ func (n *latestBackups) collect(to chan<- prometheus.Metric, key memcachedKey) {
 			gauge(lastDuration, b.Status.CompletionTime.Sub(start.Time).Seconds())
 		}
 		if s := b.Status.Snapshot; s != nil {
-			gauge(lastTaken, float64(s.TakenAt.Unix()))
+			gauge(lastTaken, float64(s.SnapshotTime.Unix()))
 			gauge(lastItems, float64(s.Items))
 			gauge(lastBytes, float64(s.Bytes))
 			gauge(lastStored, float64(s.StoredBytes))

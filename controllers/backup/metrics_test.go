@@ -25,7 +25,7 @@ func finished(name string, phase v1beta1.TransferPhase, second int64, items int6
 		b.Status.CompletionTime = &metav1.Time{Time: time.Unix(second, 0)}
 	}
 	if phase == v1beta1.TransferComplete {
-		b.Status.Snapshot = &v1beta1.SnapshotStatus{TakenAt: metav1.NewTime(time.Unix(second-20, 0)), Items: items, Bytes: 2 * items, StoredBytes: items / 2}
+		b.Status.Snapshot = &v1beta1.SnapshotStatus{SnapshotTime: metav1.NewTime(time.Unix(second-20, 0)), Items: items, Bytes: 2 * items, StoredBytes: items / 2}
 	}
 	return b
 }

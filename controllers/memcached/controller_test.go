@@ -157,7 +157,7 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env.WantCondition(env.Converge("cache"), v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonBackingUp)
 	backup := &v1beta1.MemcachedBackup{}
 	env.Read(observation.FinalBackupName(m), backup)
-	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 2000}
+	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.Now(), Items: 2000}
 	env.Must(env.Admin.Status().Update(env.Ctx, backup))
 	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
 	if env.Must(err); env.Exists("cache", m) || !env.Exists(backup.Name, backup) {

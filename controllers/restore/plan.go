@@ -89,7 +89,7 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 		return nil
 	}
 	m, maxAge := obs.Memcached, obs.restore.Spec.MaxAgeSeconds
-	switch age := obs.Now.Sub(s.TakenAt.Time); {
+	switch age := obs.Now.Sub(s.SnapshotTime.Time); {
 	case maxAge != nil && age > v1beta1.Seconds(maxAge, 0):
 		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,
 			"the snapshot was taken %s ago, but spec.maxAgeSeconds is %d. "+

@@ -25,7 +25,7 @@ func observed(edits ...func(*observation)) *observation {
 	r.Spec.MemcachedRef.Name, r.Spec.BackupRef = "cache", &v1beta1.BackupReference{Name: "nightly"}
 	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly"}}
 	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
-	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "a/b", TakenAt: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
+	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "a/b", SnapshotTime: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
 	m.Status.Selector = v1beta1.LabelInstance + "=cache"
 	m.Status.Servers = []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -221,5 +222,6 @@ func (o Options) podSecurity(r JobSpec) *corev1.PodSecurityContext {
 // Limits returns the limits of each shard, in items and in bytes a second; 0 is no limit.
 func Limits(l *v1beta1.RateLimit) (items int, bytes int64) {
 	l = cmp.Or(l, &v1beta1.RateLimit{})
-	return int(ptr.Deref(l.ItemsPerSecond, v1beta1.DefaultItemsPerSecond)), int64(ptr.Deref(l.MebibytesPerSecond, v1beta1.DefaultMebibytesPerSecond)) << 20
+	quantity := ptr.Deref(l.BytesPerSecond, resource.MustParse(v1beta1.DefaultBytesPerSecond))
+	return int(ptr.Deref(l.ItemsPerSecond, v1beta1.DefaultItemsPerSecond)), quantity.Value()
 }

@@ -168,8 +168,8 @@ func TestRateLimitDefaults(t *testing.T) {
 	}{
 		"none given":  {nil, 20000, 32 << 20},
 		"empty":       {&v1beta1.RateLimit{}, 20000, 32 << 20},
-		"no limit":    {&v1beta1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)}, 0, 0},
-		"one of them": {&v1beta1.RateLimit{MebibytesPerSecond: ptr.To[int32](4096)}, 20000, 4 << 30},
+		"no limit":    {&v1beta1.RateLimit{ItemsPerSecond: ptr.To[int32](0), BytesPerSecond: ptr.To(resource.MustParse("0"))}, 0, 0},
+		"one of them": {&v1beta1.RateLimit{BytesPerSecond: ptr.To(resource.MustParse("4Gi"))}, 20000, 4 << 30},
 	} {
 		if items, bytes := Limits(test.limit); items != test.items || bytes != test.bytes {
 			t.Errorf("%s: %d items and %d bytes a second", name, items, bytes)

@@ -244,12 +244,12 @@ func TestSnapshotIsReportedAsTheAPIServerAcceptsIt(t *testing.T) {
 		t.Error("there is a snapshot without a report of one")
 	}
 	taken := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	want := &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(taken), Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	want := &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.NewTime(taken), Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	if diff := cmp.Diff(want, SnapshotOf(&snapshotwire.Snapshot{TakenAt: taken, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}, "p")); diff != "" {
 		t.Errorf("the snapshot (-want +got):\n%s", diff)
 	}
 	for _, at := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -10*3600))} {
-		if got := SnapshotOf(&snapshotwire.Snapshot{TakenAt: at}, "p").TakenAt; got.UTC().Year() > 9999 {
+		if got := SnapshotOf(&snapshotwire.Snapshot{TakenAt: at}, "p").SnapshotTime; got.UTC().Year() > 9999 {
 			t.Errorf("%s is reported as %s", at, got)
 		}
 	}

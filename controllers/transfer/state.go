@@ -142,7 +142,7 @@ func suspendedState(job *batchv1.Job, s JobState) JobState {
 func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return "no node fits: " + c.Message
+			return "no node fits: " + withoutRepetition(c.Message)
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -161,6 +161,15 @@ func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration)
 		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s exists and can be mounted: kubectl describe pod %s",
 			pod.Spec.NodeName, age.Truncate(time.Second*30), requirement(store), pod.Name)
 	}
+}
+
+// withoutRepetition returns a message without its last sentence, if the sentence before ends like it: the scheduler appends
+// why preemption doesn't help.
+func withoutRepetition(message string) string {
+	if i := strings.LastIndex(message, ". "); i >= 0 && strings.HasSuffix(message[:i], message[i+2:]) {
+		return message[:i]
+	}
+	return message
 }
 
 func finishedState(obs JobObservation) JobState {

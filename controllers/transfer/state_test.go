@@ -261,3 +261,15 @@ func TestPodThatIsDeletedBeforeItRunsHasNotStarted(t *testing.T) {
 		}
 	}
 }
+
+func TestMessageOfTheSchedulerIsNotRepeated(t *testing.T) {
+	for message, want := range map[string]string{
+		`persistentvolumeclaim "snapshots" not found. not found`:                `persistentvolumeclaim "snapshots" not found`,
+		"0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes": "0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes",
+		"not found": "not found",
+	} {
+		if got := withoutRepetition(message); got != want {
+			t.Errorf("%q became %q", message, got)
+		}
+	}
+}

@@ -139,7 +139,7 @@ func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1beta1.SnapshotStatus {
 	}
 	return &v1beta1.SnapshotStatus{
 		Path:          path,
-		TakenAt:       v1beta1.Time(s.TakenAt),
+		SnapshotTime:  v1beta1.Time(s.TakenAt),
 		Shards:        int32(s.Shards), //nolint:gosec // at most 1000
 		Items:         s.Items,
 		Bytes:         s.Bytes,

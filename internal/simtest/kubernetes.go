@@ -276,7 +276,7 @@ func (cl *Cluster) runRestores() []Action {
 func (cl *Cluster) runBackups() []Action {
 	return transfers(cl, "backup", func(b *v1beta1.MemcachedBackup) *v1beta1.TransferStatus { return &b.Status.TransferStatus },
 		func(b *v1beta1.MemcachedBackup) {
-			b.Status.Snapshot = &v1beta1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(cl.Clock.Now()), Items: ItemsPerShard}
+			b.Status.Snapshot = &v1beta1.SnapshotStatus{Path: b.Name, SnapshotTime: metav1.NewTime(cl.Clock.Now()), Items: ItemsPerShard}
 		})
 }
 

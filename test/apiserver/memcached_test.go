@@ -222,7 +222,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
 	env.Must(admin.Create(env.Ctx, backup))
 	backup.Status.Phase = v1beta1.TransferComplete
-	backup.Status.Snapshot = &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
+	backup.Status.Snapshot = &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
 	env.Must(admin.Status().Update(env.Ctx, backup))
 	eventually("the first start is recorded", func() bool { return env.Get("cache").Status.Shards[0].StartResult != "" })
 	env.removePod(pod)
@@ -244,7 +244,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	m := env.Get("cache")
 	env.Must(admin.Delete(env.Ctx, m))
 	eventually("the final backup is created", func() bool { return env.Exists(observation.FinalBackupName(m), backup) })
-	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
+	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.Now(), Items: 7}
 	env.Must(admin.Status().Update(env.Ctx, backup))
 	eventually("the Memcached is deleted", func() bool { return !env.Exists("cache", m) })
 	eventually("the event is recorded", func() bool {

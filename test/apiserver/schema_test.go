@@ -58,7 +58,7 @@ var acceptances = map[string]string{
 	"an empty spec":                 `spec: {}`,
 	"a quantity as a number":        `spec: {memory: 67108864}`,
 	"an option that fails later":    `spec: {extraArgs: [-R, "0"]}`,
-	"values other than defaults":    `spec: {size: 0, memory: 67108864, maxConnections: 256, threads: 1, maxItemSize: 512Ki, finalBackup: {store: {persistentVolumeClaim: {claimName: backups}}, deadlineSeconds: 60, rateLimit: {itemsPerSecond: 0, mebibytesPerSecond: 0}}, deletionPolicy: Backup, paused: false}`,
+	"values other than defaults":    `spec: {size: 0, memory: 67108864, maxConnections: 256, threads: 1, maxItemSize: 512Ki, finalBackup: {store: {persistentVolumeClaim: {claimName: backups}}, deadlineSeconds: 60, rateLimit: {itemsPerSecond: 0, bytesPerSecond: 0}}, deletionPolicy: Backup, paused: false}`,
 	"defaults of an object":         `spec: {refill: {}, updateStrategy: {hitRatioGate: {}, maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}}`,
 	"null":                          `spec: {size: null, version: null, podMetadata: null}`,
 	"unknown fields and map keys":   `spec: {replicas: 3, podMetadata: {labels: {replicas: "3"}}, imagePullSecrets: [{name: a, kind: Secret}]}`,

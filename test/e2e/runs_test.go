@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,7 +14,7 @@ import (
 
 // rate is that many items a second for each shard.
 func rate(items int32) *v1beta1.RateLimit {
-	return &v1beta1.RateLimit{ItemsPerSecond: &items, MebibytesPerSecond: new(int32(0))}
+	return &v1beta1.RateLimit{ItemsPerSecond: &items, BytesPerSecond: &resource.Quantity{}}
 }
 
 // claim makes a claim of the default storage and returns the store that it is.

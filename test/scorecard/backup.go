@@ -143,7 +143,7 @@ func checkSnapshot(snapshot *v1beta1.SnapshotStatus, shards int32) error {
 		return errors.New("the backup is complete, but its status has no snapshot")
 	case snapshot.Shards != shards || snapshot.Items != want:
 		return fmt.Errorf("the snapshot contains %d items of %d shards, want %d of %d", snapshot.Items, snapshot.Shards, want, shards)
-	case snapshot.Path == "" || snapshot.StoredBytes <= 0 || snapshot.TakenAt.IsZero():
+	case snapshot.Path == "" || snapshot.StoredBytes <= 0 || snapshot.SnapshotTime.IsZero():
 		return fmt.Errorf("the status of the snapshot is incomplete: %+v", *snapshot)
 	}
 	return nil

@@ -107,10 +107,10 @@ func newestBackup(m *v1beta1.Memcached, backups []*v1beta1.MemcachedBackup, from
 	for _, b := range backups {
 		snapshot := b.Status.Snapshot
 		if b.Status.Phase != v1beta1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil || b.CreationTimestamp.Before(&m.CreationTimestamp) ||
-			snapshot.TakenAt.Time.Before(from) || !snapshot.TakenAt.Time.Before(until) {
+			snapshot.SnapshotTime.Time.Before(from) || !snapshot.SnapshotTime.Time.Before(until) {
 			continue
 		}
-		if newest == nil || newest.Status.Snapshot.TakenAt.Before(&snapshot.TakenAt) {
+		if newest == nil || newest.Status.Snapshot.SnapshotTime.Before(&snapshot.SnapshotTime) {
 			newest = b
 		}
 	}

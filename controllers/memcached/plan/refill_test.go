@@ -28,7 +28,7 @@ import (
 func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v1beta1.MemcachedBackup {
 	at := metav1.NewTime(obs.Now.Add(-ago))
 	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
-	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{TakenAt: at}
+	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{SnapshotTime: at}
 	obs.Backups = append(obs.Backups, b)
 	return b
 }

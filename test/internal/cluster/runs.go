@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -54,5 +55,5 @@ func (c *Cluster) Complete(ctx context.Context, o client.Object, seen func(*v1be
 
 // Unlimited is the rate limit of a backup or restore that copies as fast as it can.
 func Unlimited() *v1beta1.RateLimit {
-	return &v1beta1.RateLimit{ItemsPerSecond: new(int32(0)), MebibytesPerSecond: new(int32(0))}
+	return &v1beta1.RateLimit{ItemsPerSecond: new(int32(0)), BytesPerSecond: &resource.Quantity{}}
 }
