@@ -11,7 +11,7 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// Condition types of a Memcached. All of them are always present.
+// Condition types of a Memcached beside those of every kind. All of them are always present.
 const (
 	// ConditionAvailable is True when all desired shards are ready.
 	ConditionAvailable = "Available"

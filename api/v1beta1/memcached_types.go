@@ -941,7 +941,16 @@ type Refill struct {
 
 // MemcachedStatus is the observed state of a cache.
 type MemcachedStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// Conditions are Available, Progressing and Degraded, and Ready, Reconciling and Stalled, which
+	// tools such as kstatus read. Once the operator has seen the object, all six are always present.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until
+	// the operator has seen the object.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -955,16 +964,19 @@ type MemcachedStatus struct {
 	// Size is the number of shards that exist.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Size int32 `json:"size"`
 
 	// ReadyShards is the number of shards that are ready.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	ReadyShards int32 `json:"readyShards"`
 
 	// UpdatedShards is the number of shards that match the spec.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	UpdatedShards int32 `json:"updatedShards"`
 
 	// Version of memcached that the shards report, such as 1.6.45: the oldest one while they run
@@ -1054,13 +1066,6 @@ type MemcachedStatus struct {
 	//
 	// +optional
 	Bootstrap *BootstrapStatus `json:"bootstrap,omitempty"`
-
-	// Conditions are Ready, Available, Progressing and Degraded. All four are always present.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // BootstrapStatus is the state of filling the shards of a new Memcached.
@@ -1405,6 +1410,7 @@ type Memcached struct {
 	// Status is the observed state.
 	//
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MemcachedStatus `json:"status,omitempty"`
 }
 

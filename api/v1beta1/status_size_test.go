@@ -42,7 +42,7 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 		Revision: text(16), StartTime: now, CompletionTime: &now, Shards: maxSize, Items: 1e11, ItemsBefore: 1e11,
 		UnavailableMilliseconds: 1e7, MaxUnavailableMilliseconds: 1e4, ExtraMisses: &misses, HitRatioRecoveryTime: &now,
 	}
-	for _, condition := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
+	for _, condition := range []string{v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		s.Conditions = append(s.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionFalse, Reason: string(v1beta1.GateOutsideMaintenanceWindow), Message: text(v1beta1.MaxMessage),
 			ObservedGeneration: 1000, LastTransitionTime: now,

@@ -45,6 +45,7 @@ func (s *Schema) Admit(ctx context.Context, object, old *unstructured.Unstructur
 		})
 		return nil, apierrors.NewInvalid(s.kind.GroupKind(), object.GetName(), errs)
 	}
+	defaulting.Default(admitted.Object, s.structural) // of the status, when the API server reads what it stores
 	return admitted, nil
 }
 

@@ -130,7 +130,7 @@ func (i *instance) transfer(ctx context.Context, o client.Object) error {
 	})
 	status := cluster.RunStatus(o)
 	i.logf("%s is %q: %s: %s", o.GetName(), status.Phase, status.Reason(), status.Message())
-	if err != nil && status.ObservedGeneration == 0 && status.Phase == "" && ctx.Err() == nil {
+	if err != nil && status.ObservedGeneration <= 0 && status.Phase == "" && ctx.Err() == nil {
 		return fmt.Errorf("%s has no status after %s: %w", o.GetName(), stepTimeout, errNoOperator)
 	}
 	return err

@@ -116,19 +116,25 @@ func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan
 }
 
 // checkStatus checks that all conditions are present and of this generation, that Available
-// means that each shard has a ready pod and a Service, that Degraded reports what requires
-// manual intervention, and that the status doesn't change by itself.
+// means that each shard has a ready pod and a Service, that Degraded and Stalled report
+// what requires manual intervention, and Reconciling what doesn't, and that the status doesn't change by itself.
 func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan.Plan) {
 	t.Helper()
 	m := obs.Memcached
 	now := time.Unix(1_000_000, 0)
 	s := status.Make(obs, p, plan.Result{}, now)
-	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
+	holds := map[string]bool{}
+	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
-		if c == nil || c.ObservedGeneration != m.Generation || c.Reason == "" || c.Message == "" {
+		if c == nil || c.ObservedGeneration != m.Generation || c.Reason == "" || kind != v1beta1.ConditionReconciling && kind != v1beta1.ConditionStalled && c.Message == "" {
 			t.Errorf("%s: %s is %+v", name, kind, c)
 			return
 		}
+		holds[kind] = c.Status == metav1.ConditionTrue
+	}
+	waits := m.Spec.Paused && m.DeletionTimestamp == nil
+	if stalled := holds[v1beta1.ConditionDegraded]; holds[v1beta1.ConditionStalled] != stalled || holds[v1beta1.ConditionReconciling] != (!stalled && !waits && !holds[v1beta1.ConditionReady]) {
+		t.Errorf("%s: paused %t, and True are %v", name, waits, holds)
 	}
 	ready := 0
 	for ordinal := range int(*m.Spec.Size) {

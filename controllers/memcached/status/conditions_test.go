@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/condition"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -67,64 +68,73 @@ func TestImageToRevertToIsThatOfTheShardThatIsNotUpdated(t *testing.T) {
 	}
 }
 
-func condition(status metav1.ConditionStatus, reason string) metav1.Condition {
+func said(status metav1.ConditionStatus, reason string) metav1.Condition {
 	return metav1.Condition{Status: status, Reason: reason, Message: "message of " + reason}
 }
 
 var (
-	isAvailable    = condition(metav1.ConditionTrue, v1beta1.ReasonAllShardsReady)
-	notAvailable   = condition(metav1.ConditionFalse, v1beta1.ReasonShardsNotReady)
-	hasNoShards    = condition(metav1.ConditionFalse, v1beta1.ReasonNoShards)
-	isProgressing  = condition(metav1.ConditionTrue, v1beta1.ReasonUpdatingShard)
-	notProgressing = condition(metav1.ConditionFalse, v1beta1.ReasonUpToDate)
-	isDegraded     = condition(metav1.ConditionTrue, v1beta1.ReasonUpdateFailed)
-	notDegraded    = condition(metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+	isAvailable    = said(metav1.ConditionTrue, v1beta1.ReasonAllShardsReady)
+	notAvailable   = said(metav1.ConditionFalse, v1beta1.ReasonShardsNotReady)
+	hasNoShards    = said(metav1.ConditionFalse, v1beta1.ReasonNoShards)
+	isProgressing  = said(metav1.ConditionTrue, v1beta1.ReasonUpdatingShard)
+	notProgressing = said(metav1.ConditionFalse, v1beta1.ReasonUpToDate)
+	isDegraded     = said(metav1.ConditionTrue, v1beta1.ReasonUpdateFailed)
+	notDegraded    = said(metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+	isRunning      = &v1beta1.Memcached{}
+	isPaused       = &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{Paused: true}}
+	isDeleted      = &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: v1beta1.MemcachedSpec{Paused: true}}
 )
 
-func TestReadyHasTheReasonOfTheConditionThatDecides(t *testing.T) {
+func TestHealthHasTheReasonOfTheConditionThatDecides(t *testing.T) {
+	update := v1beta1.MemcachedStatus{Update: &v1beta1.UpdateStatus{}}
+	filled := v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, Message: "message of Bootstrapping"}}
+	bootstrapping := said(metav1.ConditionFalse, v1beta1.ReasonBootstrapping)
 	for name, c := range map[string]struct {
+		memcached                        *v1beta1.Memcached
 		available, progressing, degraded metav1.Condition
-		status                           metav1.ConditionStatus
-		decides                          metav1.Condition
 		of                               v1beta1.MemcachedStatus
+		want                             condition.Health
+		decides                          metav1.Condition
 	}{
-		"all shards ready and up to date": {isAvailable, notProgressing, notDegraded, metav1.ConditionTrue, isAvailable, v1beta1.MemcachedStatus{}},
-		"an update waits at a gate":       {isAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notProgressing, v1beta1.MemcachedStatus{Update: &v1beta1.UpdateStatus{}}},
-		"paused before it is filled": {isAvailable, notProgressing, notDegraded, metav1.ConditionFalse, condition(metav1.ConditionFalse, v1beta1.ReasonBootstrapping),
-			v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, Message: "message of Bootstrapping"}}},
-		"shards not ready":                 {notAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notAvailable, v1beta1.MemcachedStatus{}},
-		"progressing":                      {isAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1beta1.MemcachedStatus{}},
-		"progressing and shards not ready": {notAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1beta1.MemcachedStatus{}},
-		"degraded":                         {isAvailable, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1beta1.MemcachedStatus{}},
-		"degraded and progressing":         {notAvailable, isProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1beta1.MemcachedStatus{}},
-		"no shards":                        {hasNoShards, notProgressing, notDegraded, metav1.ConditionTrue, hasNoShards, v1beta1.MemcachedStatus{}},
-		"deleting the last shards":         {hasNoShards, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1beta1.MemcachedStatus{}},
-		"no shards and degraded":           {hasNoShards, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1beta1.MemcachedStatus{}},
+		"all shards ready and up to date":    {isRunning, isAvailable, notProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Ready, isAvailable},
+		"the same while paused":              {isPaused, isAvailable, notProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Ready, isAvailable},
+		"an update waits at a gate":          {isRunning, isAvailable, notProgressing, notDegraded, update, condition.Reconciling, notProgressing},
+		"an update waits while paused":       {isPaused, isAvailable, notProgressing, notDegraded, update, condition.Waiting, notProgressing},
+		"it is filled":                       {isRunning, isAvailable, isProgressing, notDegraded, filled, condition.Reconciling, bootstrapping},
+		"paused before it is filled":         {isPaused, isAvailable, notProgressing, notDegraded, filled, condition.Waiting, bootstrapping},
+		"paused before shards are ready":     {isPaused, notAvailable, notProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Waiting, notAvailable},
+		"progressing":                        {isRunning, isAvailable, isProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Reconciling, isProgressing},
+		"progressing and shards not ready":   {isRunning, notAvailable, isProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Reconciling, isProgressing},
+		"degraded":                           {isRunning, isAvailable, notProgressing, isDegraded, v1beta1.MemcachedStatus{}, condition.Stalled, isDegraded},
+		"degraded and progressing":           {isRunning, notAvailable, isProgressing, isDegraded, v1beta1.MemcachedStatus{}, condition.Stalled, isDegraded},
+		"degraded and paused":                {isPaused, notAvailable, notProgressing, isDegraded, v1beta1.MemcachedStatus{}, condition.Stalled, isDegraded},
+		"no shards":                          {isRunning, hasNoShards, notProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Ready, hasNoShards},
+		"deleting the last shards":           {isRunning, hasNoShards, isProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Reconciling, isProgressing},
+		"being deleted although it's paused": {isDeleted, isAvailable, isProgressing, notDegraded, v1beta1.MemcachedStatus{}, condition.Reconciling, isProgressing},
+		"no shards and degraded":             {isRunning, hasNoShards, notProgressing, isDegraded, v1beta1.MemcachedStatus{}, condition.Stalled, isDegraded},
 	} {
-		want := metav1.Condition{Type: v1beta1.ConditionReady, Status: c.status, Reason: c.decides.Reason, Message: c.decides.Message}
-		if got := readyCondition(c.available, c.progressing, c.degraded, c.of); got != want {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
+		h, reason, message := health(c.memcached, c.of, c.available, c.progressing, c.degraded)
+		if h != c.want || reason != c.decides.Reason || message != c.decides.Message {
+			t.Errorf("%s: health %d, %s: %s; want %d, %s: %s", name, h, reason, message, c.want, c.decides.Reason, c.decides.Message)
 		}
 	}
 }
 
 func TestPhaseSummarizesTheConditions(t *testing.T) {
-	paused := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{Paused: true}}
-	deleted := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
 	for name, c := range map[string]struct {
 		memcached                        *v1beta1.Memcached
 		available, progressing, degraded metav1.Condition
 		want                             v1beta1.Phase
 	}{
-		"up to date":                       {&v1beta1.Memcached{}, isAvailable, notProgressing, notDegraded, v1beta1.PhaseRunning},
-		"no shards":                        {&v1beta1.Memcached{}, hasNoShards, notProgressing, notDegraded, v1beta1.PhaseRunning},
-		"progressing":                      {&v1beta1.Memcached{}, notAvailable, isProgressing, notDegraded, v1beta1.PhaseProgressing},
-		"degraded while all shards ready":  {&v1beta1.Memcached{}, isAvailable, notProgressing, isDegraded, v1beta1.PhaseBlocked},
-		"degraded while shards not ready":  {&v1beta1.Memcached{}, notAvailable, isProgressing, isDegraded, v1beta1.PhaseDegraded},
-		"paused":                           {paused, isAvailable, notProgressing, notDegraded, v1beta1.PhasePaused},
-		"paused and degraded":              {paused, notAvailable, notProgressing, isDegraded, v1beta1.PhaseDegraded},
-		"being deleted":                    {deleted, isAvailable, isProgressing, notDegraded, v1beta1.PhaseDeleting},
-		"being deleted while it is broken": {deleted, notAvailable, isProgressing, isDegraded, v1beta1.PhaseDeleting},
+		"up to date":                       {isRunning, isAvailable, notProgressing, notDegraded, v1beta1.PhaseRunning},
+		"no shards":                        {isRunning, hasNoShards, notProgressing, notDegraded, v1beta1.PhaseRunning},
+		"progressing":                      {isRunning, notAvailable, isProgressing, notDegraded, v1beta1.PhaseProgressing},
+		"degraded while all shards ready":  {isRunning, isAvailable, notProgressing, isDegraded, v1beta1.PhaseBlocked},
+		"degraded while shards not ready":  {isRunning, notAvailable, isProgressing, isDegraded, v1beta1.PhaseDegraded},
+		"paused":                           {isPaused, isAvailable, notProgressing, notDegraded, v1beta1.PhasePaused},
+		"paused and degraded":              {isPaused, notAvailable, notProgressing, isDegraded, v1beta1.PhaseDegraded},
+		"being deleted":                    {isDeleted, isAvailable, isProgressing, notDegraded, v1beta1.PhaseDeleting},
+		"being deleted while it is broken": {isDeleted, notAvailable, isProgressing, isDegraded, v1beta1.PhaseDeleting},
 	} {
 		if got := phase(c.memcached, c.available, c.progressing, c.degraded); got != c.want {
 			t.Errorf("%s: phase %s, want %s", name, got, c.want)

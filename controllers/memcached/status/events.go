@@ -26,7 +26,7 @@ func Events(was, next v1beta1.MemcachedStatus, obs *observation.Observation, p p
 // memcachedEvents returns those of the Memcached.
 func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.Event {
 	var events []event.Event
-	if was.ObservedGeneration != 0 && was.Size != next.Size {
+	if was.ObservedGeneration > 0 && was.Size != next.Size {
 		hazard := ""
 		if 0 < next.Size && next.Size < was.Size {
 			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"

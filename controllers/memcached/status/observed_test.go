@@ -28,11 +28,13 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// describe returns the conditions of a status: those that are as in the steady state are omitted.
+// describe returns the conditions of a status: those that are as in the steady state are omitted, and so are Reconciling
+// and Stalled, which follow from the others.
 func describe(s v1beta1.MemcachedStatus) (lines []string) {
-	steady := []string{"Ready True AllShardsReady", "Available True AllShardsReady", "Progressing False UpToDate", "Degraded False AsExpected"}
-	for _, c := range s.Conditions {
-		if line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason); !slices.Contains(steady, line) {
+	for _, steady := range []string{"Ready True AllShardsReady", "Available True AllShardsReady", "Progressing False UpToDate", "Degraded False AsExpected"} {
+		kind, _, _ := strings.Cut(steady, " ")
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		if line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason); line != steady {
 			lines = append(lines, line+": "+c.Message)
 		}
 	}
@@ -400,7 +402,7 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"it was scaled out":              {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
 		"it was scaled in":               {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
 		"it was scaled to 0":             {func(was, next *v1beta1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
-		"it is new":                      {func(was, _ *v1beta1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, 0 }, agentwire.Start{}, nil},
+		"it is new":                      {func(was, _ *v1beta1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, -1 }, agentwire.Start{}, nil},
 		"a shard is ready":               {shard1(func(was, _ *v1beta1.ShardStatus) { was.Ready = false }), agentwire.Start{}, []string{"Normal ShardReady cache-1-x: shard cache-1 is ready in pod cache-1-x"}},
 		"a shard is not ready":           {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready = false }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
 		"a shard has no pod":             {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},

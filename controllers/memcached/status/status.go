@@ -1,19 +1,16 @@
 package status
 
 import (
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/condition"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // Make returns the status of what was observed, planned and written.
@@ -25,7 +22,6 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Image:              obs.Image.Reference,
 		DefaultImage:       obs.DefaultImage,
 		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
-		Conditions:         slices.Clone(m.Status.Conditions),
 		Bootstrap:          p.Bootstrap.Status,
 	}
 	if p.Rejected != nil { // new pods get the previous image
@@ -64,12 +60,8 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))
-	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s), available, progressing, degraded} {
-		c.ObservedGeneration = m.Generation
-		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
-		c.Message = text.Truncate(c.Message, v1beta1.MaxMessage)
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
+	s.Conditions = condition.Set(m.Status.Conditions, m.Generation, now,
+		append(condition.Of(health(m, s, available, progressing, degraded)), available, progressing, degraded)...)
 	s.Phase = phase(m, available, progressing, degraded)
 	return s
 }
