@@ -7,6 +7,9 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -38,6 +41,78 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 	w.wantEvent(events, v1beta1.EventBackupComplete, "backup nightly")
 	if w.jobs.Created["save"] != 1 || len(events) != 4 {
 		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.Created["save"], events)
+	}
+}
+
+// recreate deletes a transfer and creates it again, without its status, as Velero and GitOps tools do from an export.
+func (w *world) recreate(o client.Object, edits ...func(client.Object)) {
+	w.Helper()
+	again := o.DeepCopyObject().(client.Object)
+	again.SetUID("")
+	again.SetResourceVersion("")
+	switch again := again.(type) {
+	case *v1beta1.MemcachedBackup:
+		again.Status = v1beta1.MemcachedBackupStatus{}
+	case *v1beta1.MemcachedRestore:
+		again.Status = v1beta1.MemcachedRestoreStatus{}
+	}
+	for _, edit := range edits {
+		edit(again)
+	}
+	o.SetFinalizers(nil)
+	w.must(w.admin.Update(w.ctx, o))
+	w.must(w.admin.Delete(w.ctx, o))
+	w.must(w.admin.Create(w.ctx, again))
+	w.converge()
+}
+
+func TestTransferThatIsRecreatedDoesNotRunTwice(t *testing.T) {
+	w := newWorld(t)
+	b := w.backedUp(1)
+	w.create("MemcachedRestore", "again", fromBackup)
+	w.converge()
+	r := w.restore("again")
+	w.recorded()
+	w.recreate(r)
+	w.recreate(b)
+	b2, r2 := w.backup("nightly"), w.restore("again")
+	if b2.UID == b.UID || r2.UID == r.UID {
+		t.Fatal("they weren't recreated")
+	}
+	b.Status.JobName, b.Status.JobUID, r.Status.JobName, r.Status.JobUID = "", "", "", ""
+	ignoreTime := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
+	if diff := cmp.Diff(b.Status, b2.Status, ignoreTime); diff != "" {
+		t.Errorf("the status of the backup (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(r.Status, r2.Status, ignoreTime); diff != "" {
+		t.Errorf("the status of the restore (-want +got):\n%s", diff)
+	}
+	if events := w.recorded(); len(events) != 0 {
+		t.Errorf("the events are %q", events)
+	}
+	if diff := cmp.Diff(map[string]int{"save": 1, "load": 1}, w.jobs.Created); diff != "" {
+		t.Errorf("the pods (-want +got):\n%s", diff)
+	}
+	w.create("MemcachedRestore", "third", fromBackup)
+	w.converge()
+	w.wantEnd(w.restore("third").Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	w.recorded()
+	w.delete(b2) // another cluster may have the object that wrote the snapshot
+	w.converge()
+	w.wantEvent(w.recorded(), v1beta1.EventSnapshotRetained, b.Status.Snapshot.Path, "another object wrote it")
+	if !w.isDeleted(b2) || len(w.jobs.Snapshots) != 1 {
+		t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b2), w.jobs.Snapshots)
+	}
+}
+
+// A copy under another name is another backup, which its record must not keep from running.
+func TestCopyOfTransferRuns(t *testing.T) {
+	w := newWorld(t)
+	w.recreate(w.backedUp(1), func(o client.Object) { o.SetName("second") })
+	b := w.backup("second")
+	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	if b.Status.Snapshot.Path != transfer.SnapshotPath(b) || w.jobs.Created["save"] != 2 {
+		t.Errorf("its snapshot is at %s, and %d pods saved", b.Status.Snapshot.Path, w.jobs.Created["save"])
 	}
 }
 

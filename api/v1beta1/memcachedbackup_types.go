@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,13 +63,6 @@ type MemcachedBackupStatus struct {
 	//
 	// +optional
 	Snapshot *SnapshotStatus `json:"snapshot,omitempty"`
-
-	// ImagePullSecrets are those of the Memcached when the backup started. The Job that deletes
-	// the snapshot uses them after the Memcached was deleted.
-	//
-	// +optional
-	// +listType=atomic
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
 // SnapshotStatus describes a complete snapshot.

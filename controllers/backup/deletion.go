@@ -39,6 +39,9 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 	switch {
 	case !hasFinalizer(b): // the garbage collector deletes its Job, and the snapshot stays
 		return transfer.Plan{Status: obs.LastStatus()}
+	case b.Status.JobName == "" && b.Status.Snapshot != nil && b.Spec.DeletionPolicy == v1beta1.SnapshotDelete:
+		// Another cluster may contain the backup that it is a copy of.
+		return abandon(obs, "another object wrote it, of which this one was recreated")
 	case b.Status.JobName == "": // nothing was written
 		return release(obs)
 	case b.Spec.DeletionPolicy != v1beta1.SnapshotDelete && state.Stage == transfer.Absent: // it has changed
@@ -90,7 +93,11 @@ func abandon(obs *observation, reason string) transfer.Plan {
 }
 
 func location(b *v1beta1.MemcachedBackup) string {
-	return transfer.Describe(b.Spec.Store, transfer.SnapshotPath(b))
+	path := transfer.SnapshotPath(b)
+	if s := b.Status.Snapshot; s != nil {
+		path = s.Path
+	}
+	return transfer.Describe(b.Spec.Store, path)
 }
 
 // neverRan reports whether no container of the backup's Job has ever run: there was no Job,

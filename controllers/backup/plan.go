@@ -24,11 +24,7 @@ func (obs *observation) Plan(rejection error) transfer.Plan {
 	case !deletes && hasFinalizer(b):
 		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Finalizer: transfer.RemoveFinalizer}}
 	}
-	p := transfer.MakePlan(obs, rejection)
-	if p.Status.JobName != b.Status.JobName { // it starts: the Memcached may be deleted before the backup
-		p.Status.ImagePullSecrets = obs.Memcached.Spec.ImagePullSecrets
-	}
-	return p
+	return transfer.MakePlan(obs, rejection)
 }
 
 // Blocker implements transfer.Transfer.
@@ -76,9 +72,7 @@ func (obs *observation) NewJob() *batchv1.Job {
 
 func (obs *observation) job(spec transfer.JobSpec) *batchv1.Job {
 	spec.Owner, spec.Store, spec.Task.Path = obs.backup, obs.Store(), transfer.SnapshotPath(obs.backup)
-	if spec.PullSecrets = obs.backup.Status.ImagePullSecrets; obs.Memcached != nil {
-		spec.PullSecrets = obs.Memcached.Spec.ImagePullSecrets
-	}
+	spec.PullSecrets = transfer.PullSecrets(obs.backup, obs.Memcached)
 	return obs.Options.Job(spec)
 }
 

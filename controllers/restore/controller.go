@@ -14,7 +14,7 @@ import (
 // Reconciler runs MemcachedRestores.
 type Reconciler struct{ transfer.Engine }
 
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch

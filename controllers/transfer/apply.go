@@ -24,18 +24,24 @@ const finishedJobTTL = 600
 // writer makes all writes but that of the status.
 type writer struct{ client client.Writer }
 
-// changeFinalizer adds or removes the finalizer, and reports whether it did.
-func (w writer) changeFinalizer(ctx context.Context, o client.Object, change FinalizerChange) (bool, error) {
-	before := o.DeepCopyObject().(client.Object)
+// changeMetadata adds or removes the finalizer, and records what the operator must remember.
+func (w writer) changeMetadata(ctx context.Context, obs Observation, p Plan) error {
+	o, was := obs.Object, obs.LastStatus()
+	before, change := o.DeepCopyObject().(client.Object), p.Actions.Finalizer
+	finishes := p.Status.IsFinished() && !was.IsFinished()
 	switch change {
 	case AddFinalizer:
 		controllerutil.AddFinalizer(o, v1beta1.FinalizerSnapshot)
 	case RemoveFinalizer:
 		controllerutil.RemoveFinalizer(o, v1beta1.FinalizerSnapshot)
-	default:
-		return false, nil
 	}
-	return true, apiserver.WriteMetadata(ctx, w.client, before, o)
+	switch {
+	case finishes || change == AddFinalizer:
+		setRecord(o, obs.Memcached, p.Status)
+	case change == KeepFinalizer:
+		return nil
+	}
+	return apiserver.WriteMetadata(ctx, w.client, before, o)
 }
 
 // apply makes the writes about Jobs.

@@ -97,6 +97,10 @@ func Reconcile[T Transfer](ctx context.Context, e *Engine, request ctrl.Request,
 	if err := e.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if status, ok := recorded(object, e.Clock.Now()); ok {
+		_, err := statusWriter{e.Client}.write(ctx, object, status)
+		return apiserver.Result(0, err)
+	}
 	observer := e.observer()
 	common, err := observer.observe(ctx, object, e.Options)
 	if err != nil {
@@ -119,19 +123,18 @@ func (e *Engine) observer() Observer {
 	return Observer{Cache: e.Client, API: e.APIReader, Progress: e.Progress, Clock: e.Clock}
 }
 
-// write writes the status, which announces the actions, then records the events, and then makes the writes of the
-// actions.
+// write writes the metadata, then the status, which announces the actions, then records the events, and then makes the
+// writes of the actions.
 func (e *Engine) write(ctx context.Context, obs Observation, p Plan) error {
 	was := obs.LastStatus()
+	if err := (writer{e.Client}).changeMetadata(ctx, obs, p); err != nil {
+		return err
+	}
 	announced, err := statusWriter{e.Client}.write(ctx, obs.Object, p.Status)
 	if err != nil {
 		return err
 	}
-	released, err := writer{e.Client}.changeFinalizer(ctx, obs.Object, p.Actions.Finalizer)
-	if err != nil {
-		return err
-	}
-	if announced || released {
+	if announced || p.Actions.Finalizer != KeepFinalizer {
 		e.record(ctx, obs, was, p)
 	}
 	if p.Actions.Create != nil {

@@ -403,11 +403,12 @@ func TestWriteOfFinalizersLeavesStatus(t *testing.T) {
 	b.must(b.live.Get(t.Context(), client.ObjectKeyFromObject(owner), &was))
 	for _, change := range []FinalizerChange{AddFinalizer, RemoveFinalizer, KeepFinalizer} {
 		is := was.DeepCopy()
-		written, err := writer{b.Client}.changeFinalizer(t.Context(), is, change)
-		if b.must(err); written != (change != KeepFinalizer) {
-			t.Errorf("change %d is written: %t", change, written)
+		write := func(o *v1beta1.MemcachedBackup) error {
+			obs := Observation{Object: o, Now: now}
+			return writer{b.Client}.changeMetadata(t.Context(), obs, Plan{Status: obs.LastStatus(), Actions: Actions{Finalizer: change}})
 		}
-		if _, err := (writer{b.Client}).changeFinalizer(t.Context(), was.DeepCopy(), change); written && !errors.Is(err, apiserver.ErrStale) {
+		b.must(write(is))
+		if err := write(was.DeepCopy()); change != KeepFinalizer && !errors.Is(err, apiserver.ErrStale) {
 			t.Errorf("a write to what has changed: %v", err)
 		}
 		was = *is

@@ -3,7 +3,6 @@ package transfer
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -32,11 +31,14 @@ type transferObject struct {
 
 // Status is the status of a transfer of either kind.
 type Status struct {
-	v1beta1.TransferStatus
-	Snapshot *v1beta1.SnapshotStatus
-	// ImagePullSecrets are of a backup, and the numbers of items of a restore.
-	ImagePullSecrets                  []corev1.LocalObjectReference
-	Restored, Kept, Expired, Rejected int64
+	v1beta1.TransferStatus `json:",inline"`
+
+	Snapshot *v1beta1.SnapshotStatus `json:"snapshot,omitempty"`
+	// The numbers of items are of a restore.
+	Restored int64 `json:"restored,omitempty"`
+	Kept     int64 `json:"kept,omitempty"`
+	Expired  int64 `json:"expired,omitempty"`
+	Rejected int64 `json:"rejected,omitempty"`
 }
 
 var (
@@ -50,7 +52,7 @@ var (
 func transferOf(o client.Object) transferObject {
 	switch o := o.(type) {
 	case *v1beta1.MemcachedBackup:
-		status := Status{TransferStatus: o.Status.TransferStatus, Snapshot: o.Status.Snapshot, ImagePullSecrets: o.Status.ImagePullSecrets}
+		status := Status{TransferStatus: o.Status.TransferStatus, Snapshot: o.Status.Snapshot}
 		return transferObject{"MemcachedBackup", Backup, o.Spec.MemcachedRef.Name, o.Spec.DeadlineSeconds, status, backupReasons}
 	case *v1beta1.MemcachedRestore:
 		s := o.Status
@@ -64,7 +66,7 @@ func transferOf(o client.Object) transferObject {
 func setStatus(o client.Object, s Status) {
 	switch o := o.(type) {
 	case *v1beta1.MemcachedBackup:
-		o.Status = v1beta1.MemcachedBackupStatus{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot, ImagePullSecrets: s.ImagePullSecrets}
+		o.Status = v1beta1.MemcachedBackupStatus{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot}
 	case *v1beta1.MemcachedRestore:
 		o.Status = v1beta1.MemcachedRestoreStatus{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot,
 			Restored: s.Restored, Kept: s.Kept, Expired: s.Expired, Rejected: s.Rejected}

@@ -23,7 +23,7 @@ const (
 
 // Plan is what a reconcile does.
 type Plan struct {
-	// Status that the transfer should have. It is written first: it announces what the actions do.
+	// Status that the transfer should have. It announces what the actions do.
 	Status Status
 	// Events of that change.
 	Events  []event.Event
@@ -32,7 +32,7 @@ type Plan struct {
 
 // Actions are the writes after that of the status, and when to reconcile again.
 type Actions struct {
-	// Finalizer is written first.
+	// Finalizer is written before the status.
 	Finalizer FinalizerChange
 	// Create is a Job to create, or nil.
 	Create *batchv1.Job

@@ -35,6 +35,9 @@ const (
 const (
 	// Refills of a MemcachedRestore is the UID of the pod that the operator refills with it.
 	Refills = "cache.memcached-operator.io/refills"
+	// Transfer of a MemcachedBackup or a MemcachedRestore is, as JSON, what the operator must remember of it. One that has
+	// finished and is recreated with it doesn't run again.
+	Transfer = "cache.memcached-operator.io/transfer"
 	// TransferOf of a Job and its pod is the object that it works for, such as
 	// MemcachedBackup/nightly. A label can't contain all names.
 	TransferOf = "cache.memcached-operator.io/transfer-of"

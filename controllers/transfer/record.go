@@ -1,0 +1,82 @@
+package transfer
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// record is what the operator must remember of a transfer. Tools that recreate an object, such as Velero, keep its
+// annotations, and not its status.
+type record struct {
+	// Name of the object. A copy with another name is another transfer.
+	Name string `json:"name"`
+	// UID under which it has run.
+	UID types.UID `json:"uid"`
+	// ImagePullSecrets of the Memcached, which may be deleted before the snapshot of its backup.
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// Status of a transfer that has finished, with no condition but Succeeded.
+	Status *Status `json:"status,omitempty"`
+}
+
+// recordOf returns the record of an object; it is empty when there is none, or that of an object with another name.
+func recordOf(o client.Object) record {
+	var r record
+	if err := json.Unmarshal([]byte(o.GetAnnotations()[annotations.Transfer]), &r); err != nil || r.Name != o.GetName() {
+		return record{}
+	}
+	return r
+}
+
+// setRecord records the pull secrets of a backup, and a status that is final.
+func setRecord(o client.Object, m *v1beta1.Memcached, s Status) {
+	r := record{Name: o.GetName(), UID: o.GetUID(), ImagePullSecrets: recordOf(o).ImagePullSecrets}
+	if m != nil && transferOf(o).prefix == Backup {
+		r.ImagePullSecrets = m.Spec.ImagePullSecrets
+	}
+	if s.IsFinished() {
+		s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type != v1beta1.ConditionSucceeded })
+		r.Status = &s
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // a status has nothing that JSON lacks
+	}
+	all := o.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[annotations.Transfer] = string(text)
+	o.SetAnnotations(all)
+}
+
+// recorded returns the final status of a transfer whose status isn't: it was recreated from an export, or the operator was
+// killed before it wrote the status.
+func recorded(o client.Object, now time.Time) (Status, bool) {
+	r, was := recordOf(o), transferOf(o).status
+	if r.Status == nil || !r.Status.IsFinished() || was.IsFinished() {
+		return Status{}, false
+	}
+	s := *r.Status
+	if r.UID != o.GetUID() { // this object has no Job, and wrote no snapshot
+		s.JobName, s.JobUID = "", ""
+	}
+	s.TransferStatus = withPhase(s.TransferStatus, Observation{Object: o, Now: now}, s.Phase, s.Reason(), s.Message())
+	return s, true
+}
+
+// PullSecrets returns those that a backup's Job needs.
+func PullSecrets(o client.Object, m *v1beta1.Memcached) []corev1.LocalObjectReference {
+	if m != nil {
+		return m.Spec.ImagePullSecrets
+	}
+	return recordOf(o).ImagePullSecrets
+}
