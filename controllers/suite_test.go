@@ -24,6 +24,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
@@ -69,11 +70,23 @@ func newWorld(t *testing.T) *world {
 	w.jobs = simtest.NewJobs(w.admin, simtest.InMemory, w.clock.Now)
 	direct := killer{w.admin, w}
 	options := transfer.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0", OperatorNamespace: "memcached-operator-system"}
-	engine := transfer.Engine{Client: simtest.Indexed(direct), APIReader: direct, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
+	engine := transfer.Engine{Client: simtest.Indexed(cachedClient{direct}), APIReader: direct, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
 	w.backups = &backup.Reconciler{Engine: engine}
 	w.restores = &restore.Reconciler{Engine: engine}
 	w.schedules = &schedule.Reconciler{Client: engine.Client, APIReader: direct, Recorder: w.events, Clock: w.clock}
 	return w
+}
+
+// cachedClient reads what the manager's cache would contain, so that tests fail when it lacks what the operator needs.
+type cachedClient struct{ client.Client }
+
+// Get implements client.Reader.
+func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, o, options...); err != nil {
+		return err
+	}
+	_, err := cache.Transform(o)
+	return err
 }
 
 // killAfter kills the operator after so many writes.

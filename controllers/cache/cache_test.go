@@ -211,8 +211,8 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 		finalizers  int
 	}{
 		"Memcached":                {&v1beta1.Memcached{ObjectMeta: metadata(ours)}, []string{ours}, 1},
-		"MemcachedBackup":          {&v1beta1.MemcachedBackup{ObjectMeta: metadata(ours)}, nil, 1},
-		"MemcachedRestore":         {&v1beta1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills)}, []string{annotations.Refills}, 1},
+		"MemcachedBackup":          {&v1beta1.MemcachedBackup{ObjectMeta: metadata(ours, annotations.Transfer)}, []string{annotations.Transfer}, 1},
+		"MemcachedRestore":         {&v1beta1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills, annotations.Transfer)}, []string{annotations.Refills, annotations.Transfer}, 1},
 		"MemcachedScheduledBackup": {&v1beta1.MemcachedScheduledBackup{ObjectMeta: metadata()}, nil, 1},
 		"Job":                      {&batchv1.Job{ObjectMeta: metadata(annotations.TransferOf)}, []string{annotations.TransferOf}, 0},
 		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours, annotations.Update)}, nil, 0},
@@ -232,6 +232,12 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ours: strings.Repeat("x", 250<<10)}}}
 	if got := store(t, m).Annotations[ours]; len(got) != 64 {
 		t.Errorf("a long annotation is stored with %d bytes", len(got))
+	}
+	for size, want := range map[int]int{8 << 10: 8 << 10, 9 << 10: 64} {
+		b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.Transfer: strings.Repeat("x", size)}}}
+		if got := store(t, b).Annotations[annotations.Transfer]; len(got) != want {
+			t.Errorf("a record of %d bytes is stored with %d", size, len(got))
+		}
 	}
 }
 

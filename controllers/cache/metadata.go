@@ -32,6 +32,8 @@ const (
 	// maxValue is the size, in bytes, of the longest annotation of a custom resource. A hash
 	// stands for a longer one.
 	maxValue = 1 << 10
+	// maxRecord is that of annotations.Transfer, which has the message of a transfer, and up to 16 names of Secrets.
+	maxRecord = 8 << 10
 	// maxFinalizers is the size, in bytes, of the names of an object's finalizers, above which tooManyFinalizers
 	// stands for them. The API server rejects that name, so no write of the list removes one of them.
 	maxFinalizers     = 4 << 10
@@ -50,8 +52,10 @@ func annotationsRead(o client.Object) []string {
 	switch o.(type) {
 	case *v1beta1.Memcached:
 		return []string{v1beta1.AnnotationRetry, resources.ReducedSpec}
+	case *v1beta1.MemcachedBackup:
+		return []string{annotations.Transfer}
 	case *v1beta1.MemcachedRestore:
-		return []string{annotations.Refills}
+		return []string{annotations.Transfer, annotations.Refills}
 	case *batchv1.Job:
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
@@ -92,7 +96,11 @@ func trimMetadata(o client.Object) {
 		o.SetFinalizers([]string{tooManyFinalizers})
 	}
 	for name, value := range o.GetAnnotations() {
-		if len(value) > maxValue {
+		limit := maxValue
+		if name == annotations.Transfer {
+			limit = maxRecord
+		}
+		if len(value) > limit {
 			sum := sha256.Sum256([]byte(value))
 			o.GetAnnotations()[name] = hex.EncodeToString(sum[:])
 		}
