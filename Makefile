@@ -119,7 +119,7 @@ clean:
 generate: ## Generate deep copies from api/.
 	$(CONTROLLER_GEN) object paths=./api/...
 manifests: ## Generate the CRDs from api/, and the operator's role from controllers/.
-	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) crd:maxDescLen=400 paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 docs: ## Generate docs/api.md, docs/troubleshooting.md, docs/monitoring-metrics.md and config/monitoring.
 	$(HACK) ./docs

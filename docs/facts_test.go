@@ -76,7 +76,7 @@ func TestSizingTableFollowsTheFormula(t *testing.T) {
 	}
 	for _, row := range table {
 		memory, connections := resource.MustParse(row[0]), int32(number(t, row[1]))
-		limit := resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: &memory, MaxConnections: &connections})
+		limit := resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: &memory, Config: v1beta1.MemcachedConfig{MaxConnections: &connections}})
 		if got := fmt.Sprintf("%.0fMi", float64(limit.Value())/(1<<20)); got != row[2] {
 			t.Errorf("%s and %d connections: the limit is %s, and not %s", row[0], connections, got, row[2])
 		}

@@ -151,11 +151,11 @@ const (
 	//
 	// Do: wait, or fix that shard: its message in status.shards has the cause.
 	GateShardUnavailable Gate = "ShardUnavailable"
-	// GateMinIntervalNotElapsed: updateStrategy.minIntervalSeconds haven't passed since the
+	// GateMinPeriodNotElapsed: updateStrategy.minPeriodSeconds haven't passed since the
 	// update of the previous shard.
 	//
-	// Do: wait, or lower minIntervalSeconds.
-	GateMinIntervalNotElapsed Gate = "MinIntervalNotElapsed"
+	// Do: wait, or lower minPeriodSeconds.
+	GateMinPeriodNotElapsed Gate = "MinPeriodNotElapsed"
 	// GateOutsideMaintenanceWindow: none of updateStrategy.maintenanceWindows is open.
 	//
 	// Do: wait for the next window, or remove the windows to update now.
@@ -200,14 +200,14 @@ const (
 	// Do: what the message says.
 	ReasonTLSNotPossible = "TLSNotPossible"
 	// ReasonPodConfigurationTooLarge: the fields of the spec that each pod gets, such as
-	// spec.podMetadata and spec.scheduling, have more than 16 KiB as JSON, or the spec more than 32 KiB.
+	// spec.pod.metadata and spec.pod.affinity, have more than 16 KiB as JSON, or the spec more than 32 KiB.
 	// No shard was changed.
 	//
 	// Do: shorten them.
 	ReasonPodConfigurationTooLarge = "PodConfigurationTooLarge"
-	// ReasonImageInvalid: spec.image isn't an image reference. No shard was changed.
+	// ReasonImageInvalid: spec.pod.image isn't an image reference. No shard was changed.
 	//
-	// Do: fix spec.image.
+	// Do: fix spec.pod.image.
 	ReasonImageInvalid = "ImageInvalid"
 	// ReasonNotAllowed: a setting of the operator doesn't allow a value of the spec. The message
 	// names both. No shard was changed. If the setting doesn't allow a Secret or the
@@ -229,24 +229,24 @@ const (
 	// ReasonImageCannotBePulled: the container runtime can't pull the image; the message
 	// contains its error.
 	//
-	// Do: fix spec.image, spec.version or spec.imagePullSecrets, or the registry.
+	// Do: fix spec.pod.image, spec.version or spec.pod.imagePullSecrets, or the registry.
 	ReasonImageCannotBePulled = "ImageCannotBePulled"
 	// ReasonShardCrashes: the container exits; the message contains its last log line.
 	//
-	// Do: fix spec.extraArgs, spec.image or the memory limit. Read the log of the previous
+	// Do: fix spec.config.extraArgs, spec.pod.image or the memory limit. Read the log of the previous
 	// container with kubectl logs --previous.
 	ReasonShardCrashes = "ShardCrashes"
 	// ReasonUnschedulable: no node accepts the pod; the message contains the scheduler's
 	// reason.
 	//
-	// Do: free capacity, add nodes, or change spec.scheduling, spec.memory or
+	// Do: free capacity, add nodes, or change spec.pod.affinity, spec.memory or
 	// spec.resources.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonNodeLost: the node doesn't respond. Kubernetes recreates its pods on other nodes
 	// after their toleration time, 5 minutes by default. They start empty.
 	//
 	// Do: fix the node, or delete its Node object to recreate the pods immediately.
-	// spec.refill restores items from a backup.
+	// spec.backup.refill restores items from a backup.
 	ReasonNodeLost = "NodeLost"
 	// ReasonAgentUnreachable: the agent in a shard's pod hasn't answered the operator for 5
 	// minutes. The operator doesn't know how the shard started, and an update doesn't continue.
@@ -273,7 +273,7 @@ const (
 	// image by its digest.
 	ReasonVersionMismatch = "VersionMismatch"
 	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist, or
-	// has the type Handover while spec.handover.mode is Disabled. No shard is changed until it
+	// has the type Handover while spec.updateStrategy.handover.mode is Disabled. No shard is changed until it
 	// is fixed.
 	//
 	// Do: use a name of the IANA database, such as Europe/Berlin, or what the message says.
@@ -288,7 +288,7 @@ const (
 	// ReasonImageUnusable: the preflight check failed: the image contains no memcached, or
 	// one that doesn't start with these arguments. No shard was changed.
 	//
-	// Do: fix spec.image, spec.version or spec.extraArgs.
+	// Do: fix spec.pod.image, spec.version or spec.config.extraArgs.
 	ReasonImageUnusable = "ImageUnusable"
 	// ReasonUpdateFailed: a shard failed during its update and was rolled back. Or, with
 	// updateStrategy.type Handover, its handover failed, and it started without its items. Or
@@ -301,7 +301,7 @@ const (
 	// ReasonHitRatioNotRecovered: the hit ratio of the updated shard hasn't recovered within
 	// hitRatioGate.timeoutSeconds, and the update has stopped.
 	//
-	// Do: check your clients, then wait, set hitRatioGate.onTimeout to Continue, or revert
+	// Do: check your clients, then wait, set hitRatioGate.mode to Continue, or revert
 	// the spec.
 	ReasonHitRatioNotRecovered = "HitRatioNotRecovered"
 )
@@ -321,7 +321,7 @@ const (
 	//
 	// Do: expect more reads of your database until the shard is warm. Without a planned
 	// change, look for the cause in the pod's events: a lost node or a crash. After the deletion
-	// of a pod, the reason is why its items were not handed over. spec.refill restores items from a
+	// of a pod, the reason is why its items were not handed over. spec.backup.refill restores items from a
 	// backup.
 	EventShardStartedEmpty = "ShardStartedEmpty"
 	// EventShardKeptItems: a shard restarted with its items; the message has the number
@@ -356,7 +356,7 @@ const (
 	// spec.updateStrategy.hitRatioGate stops the next update until a shard has its hit ratio back.
 	EventHitRatioMeasured = "HitRatioMeasured"
 	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty: a pod
-	// hands over its items only if spec.handover.mode wasn't Disabled when it was created.
+	// hands over its items only if spec.updateStrategy.handover.mode wasn't Disabled when it was created.
 	//
 	// Do: to prevent it, revert the spec or set spec.paused to true before the replacement.
 	EventEmptyStartAnnounced = "EmptyStartAnnounced"
@@ -377,7 +377,7 @@ const (
 	// EventRefillSkipped: a lost shard stays empty: no complete backup from before the loss
 	// is recent enough.
 	//
-	// Do: schedule backups more often, or raise spec.refill.maxAgeSeconds.
+	// Do: schedule backups more often, or raise spec.backup.refill.maxAgeSeconds.
 	EventRefillSkipped = "RefillSkipped"
 	// EventFinalBackup: a Memcached is being deleted; the message has the state of its final
 	// backup.

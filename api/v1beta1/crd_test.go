@@ -17,16 +17,12 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		plural, path string
 		want         any
 	}{
-		{"memcacheds", "spec.hashing.serverNameTemplate", v1beta1.DefaultServerNameTemplate},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.timeoutSeconds", v1beta1.DefaultHitRatioTimeoutSeconds},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.percent", v1beta1.DefaultHitRatioPercent},
-		{"memcacheds", "spec.updateStrategy.hitRatioGate.minRequests", v1beta1.DefaultHitRatioMinRequests},
+		{"memcacheds", "spec.access.hashing.serverNameTemplate", v1beta1.DefaultServerNameTemplate},
 		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1beta1.DefaultItemsPerSecond},
 		{"memcachedrestores", "spec.rateLimit.bytesPerSecond", v1beta1.DefaultBytesPerSecond},
 		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1beta1.DefaultFailedBackupsHistoryLimit},
-		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
-		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1beta1.DefaultFinalBackupDeadlineSeconds},
-		{"memcacheds", "spec.refill.maxAgeSeconds", v1beta1.DefaultRefillMaxAgeSeconds},
+		{"memcacheds", "spec.backup.bootstrap.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
+		{"memcacheds", "spec.backup.final.deadlineSeconds", v1beta1.DefaultFinalBackupDeadlineSeconds},
 		{"memcachedbackups", "spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
 		{"memcachedrestores", "spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},
 		{"memcachedscheduledbackups", "spec.backupTemplate.spec.deadlineSeconds", v1beta1.DefaultTransferDeadlineSeconds},

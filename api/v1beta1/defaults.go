@@ -21,16 +21,16 @@ const (
 )
 
 // TLSSecretName returns the name of the Secret with the certificate of a Memcached's shards.
-func TLSSecretName(memcached string, tls *TLS) string {
-	if tls != nil && tls.SecretName != "" {
+func TLSSecretName(memcached string, tls TLSSpec) string {
+	if tls.SecretName != "" {
 		return tls.SecretName
 	}
 	return memcached + "-tls"
 }
 
 // AuthSecretName returns the name of the Secret with the users of a Memcached's shards.
-func AuthSecretName(memcached string, auth *Auth) string {
-	if auth != nil && auth.SecretName != "" {
+func AuthSecretName(memcached string, auth AuthSpec) string {
+	if auth.SecretName != "" {
 		return auth.SecretName
 	}
 	return memcached + "-auth"
@@ -43,7 +43,7 @@ const (
 	BindingPasswordKey = "password"
 )
 
-// BindingSecretName returns the name of the Secret of spec.binding.
+// BindingSecretName returns the name of the Secret of spec.access.binding.
 func BindingSecretName(memcached string) string { return memcached + "-binding" }
 
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.

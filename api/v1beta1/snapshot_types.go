@@ -60,12 +60,10 @@ type PersistentVolumeClaimStore struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="subPath is relative to the volume and must not contain . or .. as an element"
 	SubPath string `json:"subPath,omitempty"`
 
-	// FSGroup is the group that the kubelet gives the volume and all files in it when a backup
-	// mounts it, with write permission. Set it for a new volume that belongs to root, and only
-	// for a volume that contains nothing but snapshots: another program that uses the volume may
-	// no longer start. Default: the volume stays as it is, and must be writable for user or
-	// group 65532. On OpenShift, the platform chooses user and group, and this field has no
-	// effect.
+	// FSGroup is the group that the kubelet gives the volume and its files, with write permission, when a
+	// backup mounts it. Set it for a new volume that belongs to root, and only for one that contains
+	// nothing but snapshots: another program that uses it may no longer start. Default: the volume stays
+	// as it is, and must be writable for user or group 65532. On OpenShift it has no effect.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -346,10 +344,10 @@ const (
 	//
 	// Do: restore from another backup.
 	ReasonBackupDeleting = "BackupDeleting"
-	// ReasonSizeDiffers: the snapshot has another number of shards, and spec.hashing of the
+	// ReasonSizeDiffers: the snapshot has another number of shards, and spec.access.hashing of the
 	// Memcached doesn't declare how the clients hash, or the hash ring can't be computed.
 	//
-	// Do: declare spec.hashing of the Memcached, or restore into a Memcached of the same
+	// Do: declare spec.access.hashing of the Memcached, or restore into a Memcached of the same
 	// size.
 	ReasonSizeDiffers = "SizeDiffers"
 	// ReasonShardNotFound: spec.shards names an ordinal that the Memcached doesn't have.
@@ -409,7 +407,7 @@ const (
 	ReasonSpoolFull = "SpoolFull"
 	// ReasonKeyDumpDisabled: memcached doesn't list its keys.
 	//
-	// Do: remove -X or no_lru_crawler from spec.extraArgs of the Memcached.
+	// Do: remove -X or no_lru_crawler from spec.config.extraArgs of the Memcached.
 	ReasonKeyDumpDisabled = "KeyDumpDisabled"
 	// ReasonStoreUnreachable: the store doesn't respond.
 	//

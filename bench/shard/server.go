@@ -105,7 +105,7 @@ const hostName = "localhost"
 // shard starts a memcached under the agent, with the operator's arguments and a certificate of ca if the spec has TLS.
 func (h *host) shard(ctx context.Context, spec *v1beta1.MemcachedSpec, ca *testcert.CA) (*server, error) {
 	spec = spec.DeepCopy()
-	spec.ExtraArgs = []string{"-u", "root"} // as this benchmark is run by root
+	spec.Config.ExtraArgs = []string{"-u", "root"} // as this benchmark is run by root
 	s := &server{address: local(h.freePort()), dir: filepath.Join(h.dir, fmt.Sprint(h.port))}
 	var words []string
 	if err := json.Unmarshal([]byte(resources.NewPodRevision(spec, resources.Image{Reference: "memcached:" + h.version, Version: h.version}).ArgumentsText), &words); err != nil {
@@ -128,7 +128,7 @@ func (h *host) shard(ctx context.Context, spec *v1beta1.MemcachedSpec, ca *testc
 	}))
 	words = []string{h.agent(), "run", "-data", data, "-podinfo", info, "-listen", local(h.freePort()), "-metrics-listen", metrics, "-memcached", h.memcached(),
 		"-termination-log", filepath.Join(s.dir, "termination-log")}
-	if spec.TLS != nil {
+	if spec.TLS.IsEnabled() {
 		crt, key := ca.Issue(testcert.Options{Names: []string{hostName}})
 		err = errors.Join(err, volume(secret, map[string]string{"tls.crt": string(crt), "tls.key": string(key), "ca.crt": string(ca.PEM())}))
 		words = append(words, "-tls-dir", secret, "-loopback-port", fmt.Sprint(h.freePort()), "-service", hostName+":1")
@@ -196,5 +196,5 @@ func (s *server) stats(ctx context.Context) (protocol.Stats, error) {
 // specOf returns a spec with the API's defaults.
 func specOf(memory int64, connections int32) *v1beta1.MemcachedSpec {
 	m, itemSize := resource(memory), resource(1<<20)
-	return &v1beta1.MemcachedSpec{Memory: &m, MaxConnections: &connections, Threads: new(int32(4)), MaxItemSize: &itemSize}
+	return &v1beta1.MemcachedSpec{Memory: &m, Config: v1beta1.MemcachedConfig{MaxConnections: &connections, Threads: new(int32(4)), MaxItemSize: &itemSize}}
 }

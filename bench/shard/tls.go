@@ -64,7 +64,7 @@ func (o *tlsOptions) run(ctx context.Context, r *report.Run) (result report.Resu
 		for _, k := range kinds {
 			spec := specOf(64<<20, 4096)
 			if k.mode != "" {
-				spec.TLS = &v1beta1.TLS{Mode: k.mode}
+				spec.TLS = v1beta1.TLSSpec{Mode: k.mode}
 			}
 			if k.shard, err = h.shard(ctx, spec, ca); err != nil {
 				return err

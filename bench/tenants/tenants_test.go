@@ -185,7 +185,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		tolerations := []corev1.Toleration{{Key: strings.Repeat("x", 1250<<10)}}
 		createAll(ctx, t, s.Client, 150, func(i int) client.Object {
 			m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
-			m.Spec.Scheduling.Tolerations = tolerations
+			m.Spec.Pod.Scheduling.Tolerations = tolerations
 			return m
 		})
 		environment := s.Operator.Environment
@@ -206,11 +206,11 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 
 		wide := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
 		wide.Spec.Size = new(int32(128))
-		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
+		wide.Spec.Pod.Metadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
 		if err := s.Client.Create(ctx, wide.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
 			t.Errorf("100 KiB of pod annotations: %v", err)
 		}
-		wide.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
+		wide.Spec.Pod.Metadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
 		must(t, s.Client.Create(ctx, wide))
 		s.eventually(ctx, t, "128 shards", func(ctx context.Context) error {
 			m := &v1beta1.Memcached{}
@@ -332,7 +332,7 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
 	}
 	silent, all := memcacheds("silent", 20, v1beta1.MemcachedSpec{Size: new(int32(5)),
-		PodMetadata: v1beta1.PodMetadata{Annotations: map[string]string{scale.SilentAgent: "true"}}})
+		Pod: v1beta1.MemcachedPod{Metadata: v1beta1.Metadata{Annotations: map[string]string{scale.SilentAgent: "true"}}}})
 	for _, m := range all {
 		repeat(ctx, time.Second, func(i int) { patch(m, `{"spec":{"threads":%d}}`, 1+i%8) })
 	}

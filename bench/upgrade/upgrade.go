@@ -74,7 +74,7 @@ var upgrade = kind{
 	from: "1.6.38", items: shards * 10_000, rounds: 5,
 	variants: []variant{
 		{"this operator", "`spec.version` of a Memcached with 3 shards is changed", applyMemcached, applyMemcached, memcachedUpToDate},
-		{"by handover", "the same with `spec.updateStrategy.type: Handover` and `spec.handover.mode: Available`", applyAvailable, applyAvailable, memcachedUpToDate},
+		{"by handover", "the same with `spec.updateStrategy.type: Handover` and `spec.updateStrategy.handover.mode: Available`", applyAvailable, applyAvailable, memcachedUpToDate},
 		{"StatefulSet", "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)", createStatefulSet, upgradeStatefulSet, podsUpToDate},
 		{"Deployments", "the image of 3 Deployments with 1 replica each is changed, all at once as `kubectl apply` and Helm do (RollingUpdate)",
 			createDeployments, upgradeDeployments, podsUpToDate},
@@ -86,9 +86,9 @@ var eviction = kind{
 	title: func(options) string { return "Eviction of all pods under load" },
 	items: 1_000_000, bytes: 500, rounds: 1, during: true,
 	variants: []variant{
-		{"this operator", "the pods of a Memcached with 3 shards are evicted; `spec.handover.mode` is Strict, the default", applyMemcached, evict, memcachedUpToDate},
-		{"mode Available", "the same with `spec.handover.mode: Available`", applyAvailable, evict, memcachedUpToDate},
-		{"mode Disabled", "the same with `spec.handover.mode: Disabled`", applyWithoutHandover, evict, memcachedUpToDate},
+		{"this operator", "the pods of a Memcached with 3 shards are evicted; `spec.updateStrategy.handover.mode` is Strict, the default", applyMemcached, evict, memcachedUpToDate},
+		{"mode Available", "the same with `spec.updateStrategy.handover.mode: Available`", applyAvailable, evict, memcachedUpToDate},
+		{"mode Disabled", "the same with `spec.updateStrategy.handover.mode: Disabled`", applyWithoutHandover, evict, memcachedUpToDate},
 		{"StatefulSet", "the pods of a StatefulSet with 3 replicas are evicted", createStatefulSet, evict, podsUpToDate},
 		{"Deployments", "the pods of 3 Deployments with 1 replica each are evicted", createDeployments, evict, podsUpToDate},
 	},

@@ -37,7 +37,7 @@ func (s space) arguments() []string {
 
 // limit is the container's memory limit, as the operator derives it.
 func (s space) limit() resource.Quantity {
-	return resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: new(s.memory()), MaxConnections: new(int32(1024))})
+	return resources.MemoryLimit(&v1beta1.MemcachedSpec{Memory: new(s.memory()), Config: v1beta1.MemcachedConfig{MaxConnections: new(int32(1024))}})
 }
 
 func image(version string) string { return "docker.io/library/memcached:" + version }
@@ -213,8 +213,7 @@ func applyWith(ctx context.Context, in space, version string, mode v1beta1.Hando
 		Size:           new(int32(shards)),
 		Version:        version,
 		Memory:         new(in.memory()),
-		Handover:       v1beta1.Handover{Mode: mode},
-		UpdateStrategy: &v1beta1.UpdateStrategy{Type: updates},
+		UpdateStrategy: v1beta1.UpdateStrategy{Type: updates, Handover: v1beta1.HandoverSpec{Mode: mode}},
 	}, owner)
 }
 

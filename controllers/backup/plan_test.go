@@ -32,7 +32,7 @@ func observed(edits ...func(*observation)) *observation {
 	b.Spec.MemcachedRef.Name, b.Spec.DeletionPolicy = "cache", v1beta1.SnapshotDelete
 	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache"}
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
-	m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	m.Spec.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
 	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.JobName(transfer.Backup, b.UID), Now: now}, Now: now}}
 	for _, edit := range edits {
@@ -142,7 +142,7 @@ func TestJobCopiesAllShards(t *testing.T) {
 	obs := observed(begun(""))
 	obs.backup.Spec.RateLimit = &v1beta1.RateLimit{ItemsPerSecond: new(int32(10))}
 	want := obs.Options.Job(transfer.JobSpec{
-		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.ImagePullSecrets, Memcached: obs.Memcached,
+		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.Pod.ImagePullSecrets, Memcached: obs.Memcached,
 		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: obs.Memcached.Status.Servers, ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
 			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "m", Version: "1.6.45"}},
 	})

@@ -170,12 +170,12 @@ func TestCacheContainsOnlyTheIdentityOfLargeObjects(t *testing.T) {
 // Users choose the size of a custom resource, too, up to 1.5 MiB.
 func TestCacheReducesMemcachedsThatAreTooLarge(t *testing.T) {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
-	m.Spec.Service.Labels = map[string]string{"team": "a"}
-	if store(t, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
+	m.Spec.Access.ServiceMetadata.Labels = map[string]string{"team": "a"}
+	if store(t, m); resources.IsReduced(m) || len(m.Spec.Access.ServiceMetadata.Labels) != 1 {
 		t.Errorf("a small one is stored as %+v", m)
 	}
-	m.Spec.Service.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
-	if store(t, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1beta1.Service{}) {
+	m.Spec.Access.ServiceMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
+	if store(t, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Access.ServiceMetadata, v1beta1.Metadata{}) {
 		t.Errorf("a large one is stored as %+v", m)
 	}
 }
@@ -293,15 +293,15 @@ func TestEqualPartsOfPodsShareMemory(t *testing.T) {
 
 // The largest pod configuration and the largest list of shards make no object that is stored without its content.
 func TestLargestReplicaSetIsStored(t *testing.T) {
-	spec := v1beta1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
-	spec.PodMetadata.Annotations, spec.PodMetadata.Labels = map[string]string{}, map[string]string{}
+	spec := v1beta1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}}
+	spec.Pod.Metadata.Annotations, spec.Pod.Metadata.Labels = map[string]string{}, map[string]string{}
 	for i := range 32 {
-		spec.PodMetadata.Annotations[fmt.Sprintf("%s/%d", strings.Repeat("a", 200), i)] = strings.Repeat("x", 50)
-		spec.PodMetadata.Labels[fmt.Sprintf("%s/%d", strings.Repeat("a", 100), i)] = "x"
+		spec.Pod.Metadata.Annotations[fmt.Sprintf("%s/%d", strings.Repeat("a", 200), i)] = strings.Repeat("x", 50)
+		spec.Pod.Metadata.Labels[fmt.Sprintf("%s/%d", strings.Repeat("a", 100), i)] = "x"
 	}
 	image := resources.Image{Reference: "memcached:1.6.45"}
 	for len(resources.NewPodRevision(&spec, image).String()) < resources.MaxRevision {
-		spec.Scheduling.Tolerations = append(spec.Scheduling.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
+		spec.Pod.Scheduling.Tolerations = append(spec.Pod.Scheduling.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
 	}
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "1"}, Spec: spec}
 	build := resources.NewBuilder(m, resources.Options{AgentImage: "operator:1"})

@@ -205,7 +205,7 @@ func TestWhatCannotBeDeletedDelaysOnlyTheRestOfAScaleIn(t *testing.T) {
 // A finalizer that another controller has added since must not be lost.
 func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 0, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Create("cache", "{size: 0, deletionPolicy: Backup, backup: {final: {store: {persistentVolumeClaim: {claimName: store}}}}}")
 	obs := env.observe("cache")
 	env.Change("cache", func(m *v1beta1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
 	if res := env.apply(obs.Memcached, plan.Make(obs, env.reconciler.Options).Actions); !res.Conflict {

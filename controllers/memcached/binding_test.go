@@ -42,9 +42,9 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "size: 2")
 	if m := env.Converge("cache"); m.Status.Binding != nil || env.Exists("cache-binding", &corev1.Secret{}) {
-		t.Errorf("without spec.binding, the status has %+v", m.Status.Binding)
+		t.Errorf("without spec.access.binding, the status has %+v", m.Status.Binding)
 	}
-	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Binding.Enabled = true })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Access.Binding.Mode = v1beta1.BindingSecret })
 	secret := env.wantBinding(env.Converge("cache"), 2)
 
 	env.reconciler.memories.forget(types.NamespacedName{Namespace: env.Namespace, Name: "cache"}) // as after a restart of the operator
@@ -69,9 +69,9 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	env.Must(env.Admin.Delete(env.Ctx, again))
 	env.skipAnHour()
 	env.wantBinding(env.Converge("cache"), 1)
-	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Binding.Enabled = false })
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Access.Binding.Mode = v1beta1.BindingDisabled })
 	if m := env.Converge("cache"); m.Status.Binding != nil || !env.Exists("cache-binding", &corev1.Secret{}) {
-		t.Errorf("after spec.binding was disabled, the status has %+v", m.Status.Binding)
+		t.Errorf("after spec.access.binding was disabled, the status has %+v", m.Status.Binding)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 			if c.granted {
 				env.readableSecret = "cache-binding" // as docs/connect.md grants it
 			}
-			env.Create("cache", "{size: 1, binding: {enabled: true}}")
+			env.Create("cache", "{size: 1, access: {binding: {mode: Secret}}}")
 			m := env.Converge("cache")
 			if b := m.Status.Binding; b == nil || b.Name != "" || !strings.Contains(b.Message, c.says) {
 				t.Errorf("the status is %+v", b)

@@ -36,7 +36,7 @@ import (
 var everyField string
 
 // alternatives are the fields that everyField doesn't set, because each excludes another one.
-var alternatives = []string{"bootstrap.snapshot", "finalBackup.store.s3"}
+var alternatives = []string{"backup.bootstrap.snapshot", "backup.final.store.s3"}
 
 func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 	var spec map[string]any
@@ -66,7 +66,8 @@ func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 			fieldPath := strings.TrimPrefix(path+"."+name, ".")
 			fieldValue, isSet := values[name]
 			switch {
-			case name == "-":
+			case name == "": // inline
+				check(path, field.Type, value)
 			case isSet:
 				check(fieldPath, field.Type, fieldValue)
 			case !slices.Contains(alternatives, fieldPath):
@@ -149,7 +150,7 @@ func TestStatusReportsReadyShards(t *testing.T) {
 
 func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 1, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Create("cache", "{size: 1, deletionPolicy: Backup, backup: {final: {store: {persistentVolumeClaim: {claimName: store}}}}}")
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	m := env.Converge("cache")
@@ -178,7 +179,7 @@ func (c withoutRestores) List(ctx context.Context, list client.ObjectList, optio
 
 func TestReplacementWaitsForARestoreThatTheCacheLacks(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 1, handover: {mode: Disabled}}")
+	env.Create("cache", "{size: 1, updateStrategy: {handover: {mode: Disabled}}}")
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	env.Converge("cache")

@@ -166,8 +166,8 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 // of the default image, and keeps that image if the Memcached has to wait for others.
 func (r observer) observeImage(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
-	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
+	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, r.defaultImage)
+	if resources.DependsOnDefault(m.Spec.Pod.Image, m.Spec.Version) {
 		obs.DefaultImage = r.defaultImage
 		if observation.SelectsWithFormerDefault(m, obs.Image.Reference) { // that needs no write
 			obs.DefaultImage = m.Status.DefaultImage
@@ -183,7 +183,7 @@ func (r observer) observeImage(ctx context.Context, obs *observation.Observation
 	obs.DefaultImageHold = observation.HoldDefaultImage(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.Now)
 	if obs.DefaultImageHold.Message != "" {
 		obs.DefaultImage = m.Status.DefaultImage
-		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
+		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, m.Status.DefaultImage)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (r observer) restoreIsActive(ctx context.Context, m *v1beta1.Memcached) (bo
 // observeBackups reads the backups of the Memcached when a shard may have been lost.
 func (r observer) observeBackups(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if m.Spec.Refill == nil || !observation.StartsEmpty(obs) {
+	if !m.Spec.Backup.Refill.IsEnabled() || !observation.StartsEmpty(obs) {
 		return nil
 	}
 	var backups v1beta1.MemcachedBackupList
@@ -266,7 +266,7 @@ func (r observer) observeFinalBackup(ctx context.Context, obs *observation.Obser
 // read Secrets otherwise: a user grants it for this one.
 func (r observer) observeBinding(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !observation.BindingIsOutdated(m) {
+	if !m.Spec.Access.Binding.IsEnabled() || m.Status.Binding == nil || !observation.BindingIsOutdated(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}

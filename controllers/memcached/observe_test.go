@@ -97,7 +97,7 @@ func TestOtherMemcachedsAreReadForAnotherDefaultImageOnly(t *testing.T) {
 
 func TestTransfersOfOtherMemcachedsAreIgnored(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 1, refill: {}}")
+	env.Create("cache", "{size: 1, backup: {refill: {mode: NewestBackup}}}")
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}

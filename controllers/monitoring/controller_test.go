@@ -279,7 +279,7 @@ func (w *world) wantWrites(got []string, want ...string) {
 	}
 }
 
-func memcached(namespace, name string, monitoring v1beta1.Monitoring) *v1beta1.Memcached {
+func memcached(namespace, name string, monitoring v1beta1.MonitoringSpec) *v1beta1.Memcached {
 	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1beta1.MemcachedSpec{Monitoring: monitoring}}
 }
 
@@ -290,7 +290,7 @@ var (
 
 func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, newStore(), Options{}, memcached("team", "a", v1beta1.Monitoring{}))
+		w := newWorld(t, newStore(), Options{}, memcached("team", "a", v1beta1.MonitoringSpec{}))
 		w.start()
 		w.reconcile("team")
 		w.wantWrites(w.pass(time.Hour)) // without the CRDs
@@ -326,7 +326,7 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 			t.Errorf("once the CRDs exist again, it writes %q", got)
 		}
 
-		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.Monitoring{})); err != nil {
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.MonitoringSpec{})); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile("team")
@@ -347,13 +347,13 @@ func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
 		left.SetNamespace("other")
 		left.SetLabels(map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})
 		s.objects["podmonitors team/"+shardsName], s.objects["podmonitors other/"+shardsName] = theirs, left
-		w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.Monitoring{}))
+		w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.MonitoringSpec{}))
 		w.start()
 		got := w.pass(time.Hour)
 		if slices.Contains(got, ofTeam[0]) || !slices.Contains(got, ofTeam[1]) || !slices.Contains(got, "delete podmonitors other/memcached-shards") {
 			t.Errorf("it writes %q", got)
 		}
-		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.Monitoring{})); err != nil {
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1beta1.MonitoringSpec{})); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile("team")
@@ -394,7 +394,7 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 		s := newStore()
 		s.fails = c.fails
 		w := newWorld(t, s, Options{})
-		target := w.reconciler.Options.shardTargets("team", []v1beta1.Memcached{*memcached("team", "a", v1beta1.Monitoring{})})[0]
+		target := w.reconciler.Options.shardTargets("team", []v1beta1.Memcached{*memcached("team", "a", v1beta1.MonitoringSpec{})})[0]
 		if c.exists != nil {
 			o := target.object.DeepCopy()
 			c.exists(o)
@@ -418,7 +418,7 @@ func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
 		}
 		return fmt.Sprint(target.object.Object["spec"])
 	}
-	a, slabs, excluded := *memcached("team", "a", v1beta1.Monitoring{}), *memcached("team", "b", v1beta1.Monitoring{Slabs: true}), *memcached("team", "c", v1beta1.Monitoring{Enabled: new(false)})
+	a, slabs, excluded := *memcached("team", "a", v1beta1.MonitoringSpec{}), *memcached("team", "b", v1beta1.MonitoringSpec{Details: []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}}), *memcached("team", "c", v1beta1.MonitoringSpec{Mode: v1beta1.MonitoringDisabled})
 	// A pod with the labels of a shard can't flood Prometheus, nor redirect its requests.
 	all := spec(a)
 	for _, words := range []string{"port:metrics", "interval:15s", "sampleLimit:5000", "labelLimit:32", "followRedirects:false"} {
@@ -439,10 +439,10 @@ func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
 }
 
 func TestOnlyChangesOfMonitoringAreRelevant(t *testing.T) {
-	was := memcached("team", "a", v1beta1.Monitoring{})
+	was := memcached("team", "a", v1beta1.MonitoringSpec{})
 	resized := was.DeepCopy()
 	resized.Spec.Size = new(int32(3))
-	for want, is := range map[bool]*v1beta1.Memcached{false: resized, true: memcached("team", "a", v1beta1.Monitoring{Slabs: true})} {
+	for want, is := range map[bool]*v1beta1.Memcached{false: resized, true: memcached("team", "a", v1beta1.MonitoringSpec{Details: []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}})} {
 		if got := relevantChange().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != want {
 			t.Errorf("%+v is relevant: %t", is.Spec, got)
 		}

@@ -82,7 +82,7 @@ var memcachedRows = []row{
 		series("Days until the certificate expires", "d", query{`min by (shard) (memcached_agent_certificate_not_after_timestamp_seconds{` + ofShards + `} - time()) / 86400`, "{{shard}}"}),
 		series("Shards that can't use the certificate of the Secret", "none", query{`max by (shard) (memcached_agent_certificate_rejected{` + ofShards + `})`, "{{shard}}"}),
 	}},
-	{title: "Slab classes (with spec.monitoring.slabs)", collapsed: true, panels: []panel{
+	{title: "Slab classes (with spec.monitoring.details)", collapsed: true, panels: []panel{
 		series("Wasted memory", "bytes", query{`sum by (slab) (memcached_slab_chunks_used{` + ofShards + `} * memcached_slab_chunk_size_bytes{` + ofShards + `} - memcached_slab_mem_requested_bytes{` + ofShards + `})`, "{{slab}}"}),
 		series("Evictions by class", "ops", query{`sum by (slab) (rate(memcached_slab_items_evicted_total{` + ofShards + `}[$__rate_interval]))`, "{{slab}}"}),
 	}},

@@ -137,9 +137,9 @@ func (o Options) shardTargets(namespace string, memcacheds []v1beta1.Memcached) 
 	for i := range memcacheds {
 		m := &memcacheds[i]
 		switch {
-		case m.Spec.Monitoring.Enabled != nil && !*m.Spec.Monitoring.Enabled:
+		case !m.Spec.Monitoring.IsEnabled():
 			disabled = append(disabled, regexp.QuoteMeta(m.Name))
-		case m.Spec.Monitoring.Slabs:
+		case slices.Contains(m.Spec.Monitoring.Details, v1beta1.MonitoringSlabs):
 			slabs = append(slabs, regexp.QuoteMeta(m.Name))
 		}
 	}

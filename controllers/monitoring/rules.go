@@ -89,7 +89,7 @@ increase(memcached_operator_shard_losses_total[15m]) > 0`,
 		summary:     "A shard started without its items.",
 		description: "A shard of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} started empty, and no update had announced it. Expect more load on what the cache protects."},
 	{name: "MemcachedUpdateStuck", wait: "5m", severity: warning, expr: `
-time() - memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinIntervalNotElapsed"} > 3600`,
+time() - memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinPeriodNotElapsed"} > 3600`,
 		summary:     "The update of a Memcached does not continue.",
 		description: "The update of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} has not continued for {{ $value | humanizeDuration }}. Its method is {{ $labels.step }}, its gate {{ $labels.gate }}."},
 	{name: "MemcachedBackupFailed", wait: "5m", severity: warning, expr: `

@@ -51,12 +51,12 @@ func (obs *observation) NewJob() *batchv1.Job {
 	for _, shard := range s.Spec.Shards {
 		load.Shards = append(load.Shards, int(shard))
 	}
-	if h := m.Spec.Hashing; h != nil {
+	if h := m.Spec.Access.Hashing; h != nil {
 		load.Ring, load.RingServers = string(h.Algorithm), ringServers(m)
 	}
 	return obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
-		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.ImagePullSecrets,
+		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.Pod.ImagePullSecrets,
 		Resources: s.Spec.Resources, Cache: cacheSize(obs), Memcached: m,
 		Task: snapshotwire.Task{Path: obs.path(), Servers: m.Status.Servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})
@@ -73,7 +73,7 @@ func cacheSize(obs *observation) transfer.CacheSize {
 }
 
 func ringServers(m *v1beta1.Memcached) []string {
-	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1beta1.DefaultServerNameTemplate)
+	template := cmp.Or(m.Spec.Access.Hashing.ServerNameTemplate, v1beta1.DefaultServerNameTemplate)
 	var names []string
 	for ordinal := range int(*m.Spec.Size) {
 		names = append(names, strings.NewReplacer("{shard}", resources.ShardName(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))

@@ -94,10 +94,10 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,
 			"the snapshot was taken %s ago, but spec.maxAgeSeconds is %d. "+
 				"Restore from a newer one", age.Truncate(time.Second), *maxAge)
-	case s.Shards != *m.Spec.Size && m.Spec.Hashing == nil:
+	case s.Shards != *m.Spec.Size && m.Spec.Access.Hashing == nil:
 		return transfer.Reject(v1beta1.ReasonSizeDiffers,
 			"the snapshot has %d shards but Memcached %s has %d, so keys belong to other shards. "+
-				"Set spec.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, *m.Spec.Size)
+				"Set spec.access.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, *m.Spec.Size)
 	}
 	return nil
 }

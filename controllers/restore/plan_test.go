@@ -108,9 +108,9 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"the backup runs":                 {edits{func(obs *observation) { obs.backup.Status.Phase = v1beta1.TransferRunning }}, waits, v1beta1.ReasonBackupNotComplete, "waiting until MemcachedBackup nightly"},
 		"the snapshot is too old":         {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7199)) }}, fails, v1beta1.ReasonSnapshotTooOld, "spec.maxAgeSeconds is 7199"},
 		"the snapshot is just new enough": {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7200)) }}, starts, "", ""},
-		"the size differs":                {edits{resized(1)}, fails, v1beta1.ReasonSizeDiffers, "spec.hashing"},
+		"the size differs":                {edits{resized(1)}, fails, v1beta1.ReasonSizeDiffers, "spec.access.hashing"},
 		"the size differs, with hashing": {edits{func(obs *observation) {
-			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Hashing = 3, &v1beta1.Hashing{}
+			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Access.Hashing = 3, &v1beta1.Hashing{}
 		}}, starts, "", ""},
 		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1beta1.ReasonShardsStarting, "status.servers"},
 		"another restore fills the Memcached":   {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
@@ -198,9 +198,11 @@ func TestJobFillsShards(t *testing.T) {
 			s.RateLimit = &v1beta1.RateLimit{ItemsPerSecond: new(int32(10))}
 		}}, "c/d", snapshotwire.Load{Replace: true, Shards: []int{0, 1}, MaxAge: 6 * time.Hour, MaxTTL: 15 * time.Minute}, 10, transfer.CacheSize{}},
 		"with the ring of clients": {[]func(*observation){func(obs *observation) {
-			obs.Memcached.Spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
+			obs.Memcached.Spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
 		}}, "a/b", snapshotwire.Load{Ring: "Ketama", RingServers: []string{"cache-0.team:1", "cache-1.team:1"}}, 20000, transfer.CacheSize{}},
-		"with the default names": {[]func(*observation){func(obs *observation) { obs.Memcached.Spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }},
+		"with the default names": {[]func(*observation){func(obs *observation) {
+			obs.Memcached.Spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump}
+		}},
 			"a/b", snapshotwire.Load{Ring: "Jump", RingServers: []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}}, 20000, transfer.CacheSize{}},
 		"from a larger cache": {[]func(*observation){func(obs *observation) { obs.backup.Status.Snapshot.Bytes = 64 << 30 }}, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{Shards: 1, Memory: 64 << 30}},
 	} {

@@ -188,7 +188,7 @@ func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 
 func TestDisabledNetworkPolicyMeansNoneForJobs(t *testing.T) {
 	m := cache()
-	m.Spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
+	m.Spec.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 	b := newFixture(t, m, begun(runs))
 	_, _, writes, _ := b.run()
 	b.wantWrites(writes, "create Job")

@@ -92,8 +92,8 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 		r.Task.SpoolBytes = spoolBytes(resources)
 	}
 	if m := r.Memcached; m != nil {
-		r.Task.Login = m.Spec.Auth != nil
-		if m.Spec.TLS != nil {
+		r.Task.Login = m.Spec.Auth.IsRequired()
+		if m.Spec.TLS.IsEnabled() {
 			r.Task.TLS = taskTLS(m, len(r.Task.Servers))
 		}
 	}

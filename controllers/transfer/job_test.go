@@ -56,19 +56,19 @@ var jobs = map[string]struct {
 		Store:     v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
 		Resources: v1beta1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
 	"save-with-tls": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Memcached: withTLS(v1beta1.TLS{Mode: v1beta1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
+		Memcached: withTLS(v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"load-with-client-certificate": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
-		Memcached: withTLS(v1beta1.TLS{SecretName: "certificate", ClientCertificates: v1beta1.ClientCertificatesRequired}),
+		Memcached: withTLS(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "certificate", ClientCertificates: v1beta1.ClientCertificatesRequired}),
 		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc:11211", "restore-1.team.svc:11211"}, Load: &snapshotwire.Load{}}}},
 	"save-with-login": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Memcached: &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{Auth: &v1beta1.Auth{}}},
+		Memcached: &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}}},
 		Task:      snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
 }
 
-func withTLS(tls v1beta1.TLS) *v1beta1.Memcached {
-	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{TLS: &tls}}
+func withTLS(tls v1beta1.TLSSpec) *v1beta1.Memcached {
+	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{TLS: tls}}
 }
 
 // TestJobsMatchGoldenFiles compares the Jobs with testdata/NAME.golden.yaml, which are

@@ -15,7 +15,7 @@ import (
 
 // hasNetworkPolicy reports whether the Job of a transfer gets a network policy.
 func (obs Observation) hasNetworkPolicy() bool {
-	return obs.Memcached == nil || obs.Memcached.Spec.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
+	return obs.Memcached == nil || obs.Memcached.Spec.Access.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
 }
 
 // networkPolicy returns the policy that admits only the operator to a Job's pods, which report

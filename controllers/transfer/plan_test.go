@@ -192,17 +192,17 @@ func TestNoJobUsesCredentialsThatTheSettingsDontAllow(t *testing.T) {
 	}
 	m := cache()
 	for name, c := range map[string]struct {
-		auth  *v1beta1.Auth
+		auth  v1beta1.AuthSpec
 		store v1beta1.S3Store
 		want  string // empty if it is allowed
 	}{
-		"another Secret of the Memcached": {&v1beta1.Auth{SecretName: "admin-token"}, v1beta1.S3Store{}, "Memcached cache: spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES"},
-		"its Secret":                      {&v1beta1.Auth{SecretName: "memcached-users"}, v1beta1.S3Store{}, ""},
-		"another key":                     {nil, v1beta1.S3Store{CredentialsSecretName: "admin"}, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
-		"another CA":                      {nil, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "admin"}, "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
-		"another account":                 {nil, v1beta1.S3Store{ServiceAccountName: "admin"}, "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
-		"a key":                           {nil, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "memcached-ca"}, ""},
-		"an account":                      {nil, v1beta1.S3Store{ServiceAccountName: "memcached"}, ""},
+		"another Secret of the Memcached": {v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "admin-token"}, v1beta1.S3Store{}, "Memcached cache: spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"its Secret":                      {v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "memcached-users"}, v1beta1.S3Store{}, ""},
+		"another key":                     {v1beta1.AuthSpec{}, v1beta1.S3Store{CredentialsSecretName: "admin"}, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
+		"another CA":                      {v1beta1.AuthSpec{}, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "admin"}, "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"another account":                 {v1beta1.AuthSpec{}, v1beta1.S3Store{ServiceAccountName: "admin"}, "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
+		"a key":                           {v1beta1.AuthSpec{}, v1beta1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "memcached-ca"}, ""},
+		"an account":                      {v1beta1.AuthSpec{}, v1beta1.S3Store{ServiceAccountName: "memcached"}, ""},
 	} {
 		m.Spec.Auth = c.auth
 		blocker := Observation{Memcached: m, Options: Options{Restrictions: restrictions}}.NotAllowed(v1beta1.SnapshotStore{S3: &c.store})

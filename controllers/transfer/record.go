@@ -40,7 +40,7 @@ func recordOf(o client.Object) record {
 func setRecord(o client.Object, m *v1beta1.Memcached, s Status) {
 	r := record{Name: o.GetName(), UID: o.GetUID(), ImagePullSecrets: recordOf(o).ImagePullSecrets}
 	if m != nil && transferOf(o).prefix == Backup {
-		r.ImagePullSecrets = m.Spec.ImagePullSecrets
+		r.ImagePullSecrets = m.Spec.Pod.ImagePullSecrets
 	}
 	if s.IsFinished() {
 		s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type != v1beta1.ConditionSucceeded })
@@ -76,7 +76,7 @@ func recorded(o client.Object, now time.Time) (Status, bool) {
 // PullSecrets returns those that a backup's Job needs.
 func PullSecrets(o client.Object, m *v1beta1.Memcached) []corev1.LocalObjectReference {
 	if m != nil {
-		return m.Spec.ImagePullSecrets
+		return m.Spec.Pod.ImagePullSecrets
 	}
 	return recordOf(o).ImagePullSecrets
 }

@@ -45,7 +45,7 @@ func TestRecordRestoresOnlyAFinalStatusOfTheSameName(t *testing.T) {
 // The Memcached may be deleted before the snapshot, with whose image pull secrets the Job starts.
 func TestRecordKeepsPullSecretsWithoutTheMemcached(t *testing.T) {
 	b, m := owner.DeepCopy(), cache()
-	m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	m.Spec.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	setRecord(b, m, Status{})
 	setRecord(b, nil, Status{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferFailed}})
 	if got := PullSecrets(b, nil); len(got) != 1 || got[0].Name != "registry" {

@@ -27,7 +27,7 @@ func taskTLS(m *v1beta1.Memcached, shards int) *snapshotwire.TLS {
 	return t
 }
 
-func presentsCertificate(tls *v1beta1.TLS) bool {
+func presentsCertificate(tls v1beta1.TLSSpec) bool {
 	return tls.ClientCertificates == v1beta1.ClientCertificatesOptional || tls.ClientCertificates == v1beta1.ClientCertificatesRequired
 }
 

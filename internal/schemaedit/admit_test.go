@@ -12,13 +12,13 @@ import (
 
 func TestAdmitSortsCausesByField(t *testing.T) {
 	s := load(t, "memcacheds")
-	_, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {threads: 0, size: -1, maxConnections: 1, updateStrategy: {minIntervalSeconds: -1}, imagePullPolicy: Sometimes, deletionPolicy: Keep}`), nil)
+	_, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {config: {threads: 0, maxConnections: 1}, size: -1, updateStrategy: {minPeriodSeconds: -1}, pod: {imagePullPolicy: Sometimes}, deletionPolicy: Keep}`), nil)
 	var fields []string
 	for _, cause := range causes(err) {
 		field, _, _ := strings.Cut(cause, ": ")
 		fields = append(fields, field)
 	}
-	want := []string{"<nil>", "spec.deletionPolicy", "spec.imagePullPolicy", "spec.maxConnections", "spec.size", "spec.threads", "spec.updateStrategy.minIntervalSeconds"}
+	want := []string{"<nil>", "spec.config.maxConnections", "spec.config.threads", "spec.deletionPolicy", "spec.pod.imagePullPolicy", "spec.size", "spec.updateStrategy.minPeriodSeconds"}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
@@ -26,11 +26,11 @@ func TestAdmitSortsCausesByField(t *testing.T) {
 
 func TestAdmitAcceptsUnchangedErrors(t *testing.T) {
 	s := load(t, "memcacheds")
-	old := named(t, s, "cache", `spec: {size: 1, threads: 65, version: v1, memory: 64Mi, maxItemSize: 1Mi, maxConnections: 1024, deletionPolicy: Delete}`)
-	if _, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {size: 2, threads: 65, version: v1}`), old); err != nil {
+	old := named(t, s, "cache", `spec: {size: 1, config: {threads: 65, maxItemSize: 1Mi, maxConnections: 1024}, version: v1, memory: 64Mi, deletionPolicy: Delete}`)
+	if _, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {size: 2, config: {threads: 65}, version: v1}`), old); err != nil {
 		t.Errorf("another size is rejected: %v", err)
 	}
-	for _, text := range []string{`spec: {threads: 66, version: v1}`, `spec: {threads: 65, version: v2}`} {
+	for _, text := range []string{`spec: {config: {threads: 66}, version: v1}`, `spec: {config: {threads: 65}, version: v2}`} {
 		if _, err := s.Admit(t.Context(), named(t, s, "cache", text), old); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: error %v, want an Invalid one", text, err)
 		}

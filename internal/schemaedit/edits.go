@@ -47,7 +47,7 @@ func (s *Schema) NewEdits(rng *rand.Rand) *Edits {
 }
 
 // editable returns the fields of a place. A field is replaced by its own fields when the
-// tables weigh those, so that a group such as spec.scheduling isn't edited as one field.
+// tables weigh those, so that a group such as spec.pod isn't edited as one field.
 func editable(p *place) []*place {
 	var found []*place
 	for _, field := range p.fields {
@@ -60,7 +60,7 @@ func editable(p *place) []*place {
 	return found
 }
 
-// Weigh sets how often a field, such as spec.threads or spec.scheduling.affinity, is edited
+// Weigh sets how often a field, such as spec.config.threads or spec.pod.affinity, is edited
 // compared with the others, most of which have weights from 2 to 12. 0 is never.
 func (e *Edits) Weigh(path string, weight int) {
 	for i, f := range e.fields {
@@ -70,7 +70,7 @@ func (e *Edits) Weigh(path string, weight int) {
 	}
 }
 
-// Next returns an edit of a spec and its description, a JSON merge patch such as {"spec":{"threads":8}}. It sets, changes
+// Next returns an edit of a spec and its description, a JSON merge patch such as {"spec":{"config":{"threads":8}}}. It sets, changes
 // or removes one to three fields. Four of five edits are intended to be valid. The API server rejects most of the others,
 // and the operator rejects some later, as the description then says. Next does not change the spec.
 func (e *Edits) Next(spec map[string]any) (edited map[string]any, story string) {
@@ -164,7 +164,8 @@ func (e *Edits) remove(spec map[string]any, top *place) {
 
 // editInvalid sets a value that the API server rejects.
 func (e *Edits) editInvalid(spec map[string]any) {
-	e.set(spec, pick(e.rng, e.field().all()), func(p *place) any {
+	top := e.field()
+	e.set(spec, pick(e.rng, []*place{top, pick(e.rng, top.all())}), func(p *place) any {
 		invalid := e.invalidValues(p)
 		if len(invalid) == 0 {
 			return e.value(p)

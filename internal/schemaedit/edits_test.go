@@ -61,9 +61,9 @@ func TestEditsReachEveryField(t *testing.T) {
 func TestEditsSkipFieldsWithoutWeight(t *testing.T) {
 	s := load(t, "memcacheds")
 	edits := seeded(s, 1)
-	edits.Weigh("spec.scheduling.affinity", 0)
+	edits.Weigh("spec.pod.affinity", 0)
 	for path := range reach(s, edits, 2000) {
-		if strings.HasPrefix(path, "spec.bootstrap") || strings.HasPrefix(path, "spec.scheduling.affinity") {
+		if strings.HasPrefix(path, "spec.backup.bootstrap") || strings.HasPrefix(path, "spec.pod.affinity") {
 			t.Errorf("%s is edited", path)
 		}
 	}
@@ -121,13 +121,13 @@ func TestEditsProvokeEveryError(t *testing.T) {
 	missing := []string{
 		"must be of type", "should be greater than or equal to", "should be less than or equal to", "Required value", `Unsupported value: "Sometimes"`,
 		"Too long", "Too many", "should be at least", "should match", "version must be three numbers", "image must be an image reference",
-		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "maxItemSize must be at most half", "too small for the cache",
+		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "config.maxItemSize must be at most half", "too small for the cache",
 		"extraArgs must begin", "extraArgs contains an option that is unknown", "extraArgs must not enable", "without spaces",
-		"podMetadata.labels must not", "podMetadata.annotations must not", "a store requires exactly one", "serverNameTemplate must contain",
-		"deletionPolicy Backup requires finalBackup", "networkPolicy.allowedClients requires mode", "each of networkPolicy.allowedClients must", "podSecurity.seccompProfile must", "spec.finalBackup.deadlineSeconds", "spec.refill.maxAgeSeconds",
+		"labels must not", "annotations must not", "a store requires exactly one", "serverNameTemplate must contain",
+		"deletionPolicy Backup requires backup.final", "networkPolicy.allowedClients requires mode", "each of networkPolicy.allowedClients must", "securityContext.seccompProfile must", "spec.backup.final.deadlineSeconds", "spec.backup.refill.maxAgeSeconds",
 	}
 	edits := seeded(s, 1)
-	for n := 0; n < 20_000 && len(missing) > 0; n++ {
+	for n := 0; n < 60_000 && len(missing) > 0; n++ {
 		edited, _ := edits.Next(map[string]any{})
 		if _, err := s.Admit(t.Context(), object(s, edited), nil); err != nil {
 			missing = slices.DeleteFunc(missing, func(says string) bool { return strings.Contains(err.Error(), says) })
@@ -141,7 +141,7 @@ func TestEditsProvokeEveryError(t *testing.T) {
 func TestNextDoesNotChangeTheSpec(t *testing.T) {
 	s := load(t, "memcacheds")
 	edits := seeded(s, 1)
-	spec := parse(t, `{size: 3, extraArgs: [-v], podMetadata: {labels: {a: b}}, updateStrategy: {maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}, finalBackup: {store: {persistentVolumeClaim: {claimName: backups}}}}`)
+	spec := parse(t, `{size: 3, config: {extraArgs: [-v]}, pod: {metadata: {labels: {a: b}}}, updateStrategy: {maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}, backup: {final: {store: {persistentVolumeClaim: {claimName: backups}}}}}`)
 	before := runtime.DeepCopyJSON(spec)
 	for range 1000 {
 		edits.Next(spec)

@@ -12,7 +12,7 @@ import (
 // place is where a value can be: a field of an object, the items of a list, or the values of a map.
 type place struct {
 	parent *place
-	// path is for example spec.scheduling.tolerations[].key or spec.scheduling.nodeSelector{}.
+	// path is for example spec.pod.tolerations[].key or spec.pod.nodeSelector{}.
 	path string
 	// name of the field, if any.
 	name   string

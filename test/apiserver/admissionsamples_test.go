@@ -44,7 +44,7 @@ func (env *testEnv) applyAdmissionSamples() {
 
 func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env := newEnv(t)
-	before := env.Create("before", "image: evil.example.com/x:1")
+	before := env.Create("before", "pod: {image: evil.example.com/x:1}")
 	env.applyAdmissionSamples()
 	rejection := func(o client.Object) (err error) {
 		// An API server uses each new policy after a moment.
@@ -59,27 +59,27 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	_ = rejection(evil)
 	for name, c := range map[string]struct{ spec, rejected string }{
 		"nothing":                   {"size: 1", ""},
-		"an allowed image":          {"image: registry.example.com/memcached:1.6.45", ""},
-		"another image":             {"image: memcached:1.6.45", "spec.image must begin with one of docker.io/library/memcached:, registry.example.com/"},
-		"an allowed label":          {"podMetadata: {labels: {team: shop}}", ""},
-		"another label":             {"podMetadata: {labels: {team: shop, app: web}}", "each of spec.podMetadata.labels must begin with one of example.com/, team"},
-		"an allowed annotation":     {"podMetadata: {annotations: {example.com/a: b}}", ""},
-		"another annotation":        {"podMetadata: {annotations: {a: b}}", "each of spec.podMetadata.annotations must begin with one of example.com/"},
-		"an allowed priority class": {"scheduling: {priorityClassName: low}", ""},
-		"another priority class":    {"scheduling: {priorityClassName: high}", "spec.scheduling.priorityClassName must be one of low, default"},
-		"a toleration":              {"scheduling: {tolerations: [{operator: Exists}]}", "spec.scheduling.tolerations is not allowed"},
-		"an affinity":               {"scheduling: {affinity: {nodeAffinity: {}}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
-		"a node selector":           {"scheduling: {nodeSelector: {a: b}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
-		"spread pods":               {"scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
-		"allowed clients":           {"networkPolicy: {allowedClients: [{namespaceSelector: {}}]}", ""},
-		"a load balancer":           {"service: {type: LoadBalancer}", "spec.service.type must be one of ClusterIP"},
-		"no load balancer":          {"service: {annotations: {example.com/a: b}}", ""},
-		"an allowed account":        {"podSecurity: {serviceAccountName: memcached}", ""},
-		"another account":           {"podSecurity: {serviceAccountName: admin}", "spec.podSecurity.serviceAccountName must be one of default, memcached"},
-		"allowed Secrets":           {"{tls: {secretName: memcached-a}, auth: {secretName: cache-b}}", ""},
-		"another certificate":       {"tls: {secretName: ingress}", "the pods mount the Secrets ingress, cache-auth, cache-binding: each must begin with one of cache-, memcached-"},
-		"other users":               {"auth: {secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
-		"an open network policy":    {"networkPolicy: {mode: Open}", "spec.networkPolicy.mode must be Restricted"},
+		"an allowed image":          {"pod: {image: registry.example.com/memcached:1.6.45}", ""},
+		"another image":             {"pod: {image: memcached:1.6.45}", "spec.pod.image must begin with one of docker.io/library/memcached:, registry.example.com/"},
+		"an allowed label":          {"pod: {metadata: {labels: {team: shop}}}", ""},
+		"another label":             {"pod: {metadata: {labels: {team: shop, app: web}}}", "each of spec.pod.metadata.labels must begin with one of example.com/, team"},
+		"an allowed annotation":     {"pod: {metadata: {annotations: {example.com/a: b}}}", ""},
+		"another annotation":        {"pod: {metadata: {annotations: {a: b}}}", "each of spec.pod.metadata.annotations must begin with one of example.com/"},
+		"an allowed priority class": {"pod: {priorityClassName: low}", ""},
+		"another priority class":    {"pod: {priorityClassName: high}", "spec.pod.priorityClassName must be one of low, default"},
+		"a toleration":              {"pod: {tolerations: [{operator: Exists}]}", "spec.pod.tolerations is not allowed"},
+		"an affinity":               {"pod: {affinity: {nodeAffinity: {}}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
+		"a node selector":           {"pod: {nodeSelector: {a: b}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
+		"spread pods":               {"pod: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
+		"allowed clients":           {"access: {networkPolicy: {allowedClients: [{namespaceSelector: {}}]}}", ""},
+		"a load balancer":           {"access: {external: {mode: LoadBalancer}}", "spec.access.external.mode must be one of Disabled"},
+		"no load balancer":          {"access: {serviceMetadata: {annotations: {example.com/a: b}}}", ""},
+		"an allowed account":        {"pod: {serviceAccountName: memcached}", ""},
+		"another account":           {"pod: {serviceAccountName: admin}", "spec.pod.serviceAccountName must be one of default, memcached"},
+		"allowed Secrets":           {"{tls: {mode: Required, secretName: memcached-a}, auth: {mode: Required, secretName: cache-b}}", ""},
+		"another certificate":       {"tls: {mode: Required, secretName: ingress}", "the pods mount the Secrets ingress, cache-auth, cache-binding: each must begin with one of cache-, memcached-"},
+		"other users":               {"auth: {mode: Required, secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
+		"an open network policy":    {"access: {networkPolicy: {mode: Open}}", "spec.access.networkPolicy.mode must be Restricted"},
 	} {
 		m, err := env.TryCreate("cache", c.spec)
 		switch {

@@ -51,7 +51,7 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 	for _, name := range []string{"idle", "written"} {
 		u := object(name)
 		u.SetFinalizers([]string{v1beta1.FinalizerFinalBackup})
-		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "finalBackup": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}}
+		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "backup": map[string]any{"final": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}}}
 		tr.must(admin.Create(t.Context(), u))
 	}
 	// become changes the CRD, and waits until the API server applies it.

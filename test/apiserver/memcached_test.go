@@ -206,7 +206,7 @@ func (a podAgents) Status(ctx context.Context, podIP string) (agentwire.Status, 
 func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	env := newEnv(t)
 	eventually := env.manage()
-	env.Create("cache", "{size: 1, refill: {}, bootstrap: {backupRef: {name: nightly}}, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Create("cache", "{size: 1, backup: {refill: {mode: NewestBackup}, bootstrap: {backupRef: {name: nightly}}, final: {store: {persistentVolumeClaim: {claimName: store}}}}, deletionPolicy: Backup}")
 	eventually("the shard is created", func() bool { return env.Exists("cache-0", &appsv1.ReplicaSet{}) })
 	pod := env.RunPod("cache-0", "a", "10.0.0.1")
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
@@ -264,7 +264,7 @@ func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
 	env.Read("cache", policy)
 	change := func(clients []networkingv1.NetworkPolicyPeer) {
 		env.Change("cache", func(m *v1beta1.Memcached) {
-			m.Spec.Size, m.Spec.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
+			m.Spec.Size, m.Spec.Access.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
 		})
 	}
 	clients := slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -278,8 +278,8 @@ func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
 	m, after := env.Get("cache"), &networkingv1.NetworkPolicy{}
 	env.Read("cache", after)
 	env.Read("cache-1", &appsv1.ReplicaSet{})
-	if after.ResourceVersion != policy.ResourceVersion || len(m.Spec.NetworkPolicy.AllowedClients) != len(clients) {
-		t.Errorf("the policy or the spec, with %d clients, was changed", len(m.Spec.NetworkPolicy.AllowedClients))
+	if after.ResourceVersion != policy.ResourceVersion || len(m.Spec.Access.NetworkPolicy.AllowedClients) != len(clients) {
+		t.Errorf("the policy or the spec, with %d clients, was changed", len(m.Spec.Access.NetworkPolicy.AllowedClients))
 	}
 	change(clients[:1])
 	eventually("the shorter spec is applied", func() bool {
@@ -295,7 +295,7 @@ func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache", Finalizers: []string{"example.com/keep"},
 		Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"example.com/large": strings.Repeat("x", 100<<10), v1beta1.AnnotationRetry: strings.Repeat("x", 2*1024)}}}
 	m.Spec.DeletionPolicy = v1beta1.DeletionBackup
-	m.Spec.FinalBackup = &v1beta1.FinalBackup{Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}
+	m.Spec.Backup.Final = &v1beta1.FinalBackup{Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}
 	env.Must(admin.Create(env.Ctx, m))
 	eventually("the finalizer and the status are written", func() bool {
 		got := env.Get("cache")
@@ -325,8 +325,8 @@ func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 
 func TestRejectionByTheAPIServerIsReported(t *testing.T) {
 	for what, spec := range map[string]string{
-		"not a label!": `{size: 1, scheduling: {nodeSelector: {"not a label!": x}}}`,
-		"duplicate entries for key": `{size: 1, scheduling: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
+		"not a label!": `{size: 1, pod: {nodeSelector: {"not a label!": x}}}`,
+		"duplicate entries for key": `{size: 1, pod: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
 			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
 	} {
 		env := newEnv(t)
@@ -392,7 +392,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 				spec = env.everyField()
 			}
 			m := env.Create(name, spec)
-			if m.Spec.Bootstrap != nil { // which has finished
+			if m.Spec.Backup.Bootstrap != nil { // which has finished
 				m.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1beta1.TransferComplete}
 				env.Must(admin.Status().Update(env.Ctx, m))
 			}
@@ -416,7 +416,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 // Kubernetes has an annotation for the same purpose, which the other Services can't have.
 func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 1, service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}}")
+	env.Create("cache", "{size: 1, access: {external: {mode: LoadBalancer, sourceRanges: [192.0.2.0/24]}}}")
 	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 	for name, want := range map[string][]string{"cache-0-ext": {"192.0.2.0/24"}, "cache-0": nil, "cache": nil} {
 		service := &corev1.Service{}
@@ -429,14 +429,14 @@ func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
 		}
 	}
 	env.Change("cache", func(m *v1beta1.Memcached) {
-		m.Spec.Service.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
+		m.Spec.Access.ServiceMetadata.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
 	})
 	env.WantCondition(env.Reconcile("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
 }
 
 func TestMemcachedIsDeletedWithoutFinalBackupWithItsNamespace(t *testing.T) {
 	env := newEnv(t)
-	env.Create("cache", "{size: 1, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	env.Create("cache", "{size: 1, deletionPolicy: Backup, backup: {final: {store: {persistentVolumeClaim: {claimName: store}}}}}")
 	env.Converge("cache")
 	env.Answer(env.RunPod("cache-0", "a", "10.0.0.1"), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	m := env.Converge("cache")

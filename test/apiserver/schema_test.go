@@ -27,27 +27,27 @@ var rejections = map[string]string{
 	"no spec":                                 `{}`,
 	"a spec that is null":                     `spec: null`,
 	"a string for a number":                   `spec: {size: three}`,
-	"a fraction":                              `spec: {threads: 1.5}`,
+	"a fraction":                              `spec: {config: {threads: 1.5}}`,
 	"below the minimum":                       `spec: {size: -1}`,
-	"above the maximum":                       `spec: {threads: 65}`,
-	"a number for a string":                   `spec: {image: 1}`,
+	"above the maximum":                       `spec: {config: {threads: 65}}`,
+	"a number for a string":                   `spec: {pod: {image: 1}}`,
 	"a string that is too long":               `spec: {version: 1.6.` + strings.Repeat("1", 33) + `}`,
-	"a string that is too short":              `spec: {finalBackup: {store: {persistentVolumeClaim: {claimName: ""}}}}`,
+	"a string that is too short":              `spec: {backup: {final: {store: {persistentVolumeClaim: {claimName: ""}}}}}`,
 	"a value not in the enum":                 `spec: {deletionPolicy: Keep}`,
 	"a pattern that does not match":           `spec: {updateStrategy: {maintenanceWindows: [{start: "24:00", durationSeconds: 60}]}}`,
 	"an invalid quantity":                     `spec: {memory: lots}`,
 	"a boolean for a quantity":                `spec: {memory: true}`,
-	"a required field that is missing":        `spec: {hashing: {serverNameTemplate: "{shard}"}}`,
-	"a list that is too long":                 `spec: {extraArgs: [` + strings.Repeat("-v,", 33) + `]}`,
-	"the same item twice":                     `spec: {imagePullSecrets: [{name: a}, {name: a}]}`,
+	"a required field that is missing":        `spec: {access: {hashing: {serverNameTemplate: "{shard}"}}}`,
+	"a list that is too long":                 `spec: {config: {extraArgs: [` + strings.Repeat("-v,", 33) + `]}}`,
+	"the same item twice":                     `spec: {pod: {imagePullSecrets: [{name: a}, {name: a}]}}`,
 	"the same item of a set twice":            `spec: {updateStrategy: {maintenanceWindows: [{start: "02:00", durationSeconds: 60, days: [Monday, Monday]}]}}`,
-	"a list for a map":                        `spec: {podMetadata: {labels: [a]}}`,
+	"a list for a map":                        `spec: {pod: {metadata: {labels: [a]}}}`,
 	"a rule of one field":                     `spec: {version: v1.6.45}`,
-	"a rule of two fields":                    `spec: {memory: 64Mi, maxItemSize: 33Mi}`,
+	"a rule of two fields":                    `spec: {memory: 64Mi, config: {maxItemSize: 33Mi}}`,
 	"a rule of a field and a default":         `spec: {resources: {limits: {memory: 64Mi}}}`,
-	"a rule of a list":                        `spec: {extraArgs: [-m, "64"]}`,
-	"a rule of a map":                         `spec: {podMetadata: {labels: {app.kubernetes.io/name: web}}}`,
-	"a rule of either or":                     `spec: {finalBackup: {store: {}}}`,
+	"a rule of a list":                        `spec: {config: {extraArgs: [-m, "64"]}}`,
+	"a rule of a map":                         `spec: {pod: {metadata: {labels: {app.kubernetes.io/name: web}}}}`,
+	"a rule of either or":                     `spec: {backup: {final: {store: {}}}}`,
 	"a rule of a policy and a field":          `spec: {deletionPolicy: Backup}`,
 	"a rule of the object":                    `{metadata: {name: 1cache}, spec: {}}`,
 	"rules are not checked with other errors": `spec: {size: three, version: v1}`,
@@ -57,11 +57,11 @@ var rejections = map[string]string{
 var acceptances = map[string]string{
 	"an empty spec":                 `spec: {}`,
 	"a quantity as a number":        `spec: {memory: 67108864}`,
-	"an option that fails later":    `spec: {extraArgs: [-R, "0"]}`,
-	"values other than defaults":    `spec: {size: 0, memory: 67108864, maxConnections: 256, threads: 1, maxItemSize: 512Ki, finalBackup: {store: {persistentVolumeClaim: {claimName: backups}}, deadlineSeconds: 60, rateLimit: {itemsPerSecond: 0, bytesPerSecond: 0}}, deletionPolicy: Backup, paused: false}`,
-	"defaults of an object":         `spec: {refill: {}, updateStrategy: {hitRatioGate: {}, maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}}`,
-	"null":                          `spec: {size: null, version: null, podMetadata: null}`,
-	"unknown fields and map keys":   `spec: {replicas: 3, podMetadata: {labels: {replicas: "3"}}, imagePullSecrets: [{name: a, kind: Secret}]}`,
+	"an option that fails later":    `spec: {config: {extraArgs: [-R, "0"]}}`,
+	"values other than defaults":    `spec: {size: 0, memory: 67108864, config: {maxConnections: 256, threads: 1, maxItemSize: 512Ki}, backup: {final: {store: {persistentVolumeClaim: {claimName: backups}}, deadlineSeconds: 60, rateLimit: {itemsPerSecond: 0, bytesPerSecond: 0}}}, deletionPolicy: Backup, paused: false}`,
+	"defaults of an object":         `spec: {backup: {refill: {mode: NewestBackup}}, updateStrategy: {hitRatioGate: {mode: Stop}, maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}}`,
+	"null":                          `spec: {size: null, version: null, pod: {metadata: null}}`,
+	"unknown fields and map keys":   `spec: {replicas: 3, pod: {metadata: {labels: {replicas: "3"}}, imagePullSecrets: [{name: a, kind: Secret}]}}`,
 	"a status and an unknown field": `{spec: {}, status: {phase: Running}, data: {}}`,
 }
 
@@ -73,7 +73,7 @@ var admittedUpdates = map[string]struct {
 	before, after string
 }{
 	"another size":               {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 4}`},
-	"the same with its defaults": {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 3, threads: 4}`},
+	"the same with its defaults": {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 3, config: {threads: 4}}`},
 	"a label":                    {simtest.KindMemcached, `spec: {size: 3}`, `{metadata: {labels: {a: b}}, spec: {size: 3}}`},
 	"a status":                   {simtest.KindMemcached, `spec: {size: 3}`, `{spec: {size: 3}, status: {phase: Degraded}}`},
 	"an unknown field":           {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 3, replicas: 4}`},
@@ -134,7 +134,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 		creations, updates := counts{}, counts{}
 		for seed := range uint64(seeds) {
 			e := s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
-			e.Weigh("spec.bootstrap", 4)
+			e.Weigh("spec.backup.bootstrap", 4)
 			var stored *unstructured.Unstructured
 			spec := map[string]any{}
 			for n := range edits {

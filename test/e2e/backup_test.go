@@ -21,12 +21,12 @@ import (
 )
 
 func modulo(spec *v1beta1.MemcachedSpec) {
-	spec.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashModulo}
+	spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashModulo}
 }
 
 func bootstrap(backup string) suite.Change {
 	return func(spec *v1beta1.MemcachedSpec) {
-		spec.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: backup}}
+		spec.Backup.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: backup}}
 	}
 }
 
@@ -138,7 +138,7 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 		MemcachedRef: v1beta1.MemcachedReference{Name: "three"}, BackupRef: &v1beta1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
 	status := s.failsFor(s.restore("rejected", into), v1beta1.ReasonSizeDiffers)
-	s.contains(status.Message(), "spec.hashing", "2", "3")
+	s.contains(status.Message(), "spec.access.hashing", "2", "3")
 	three := items.New("spread", size, s.Address("three", 0), s.Address("three", 1), s.Address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)
@@ -160,7 +160,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
 	spec := suite.Small(shards)
-	spec.DeletionPolicy, spec.FinalBackup = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.claim("backups")}
+	spec.DeletionPolicy, spec.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.claim("backups")}
 	s.Apply("cache", spec)
 	m := s.Available("cache")
 	s.fill("cache", shards, perShard)
@@ -207,7 +207,9 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Refill = &v1beta1.Refill{} }))
+	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) {
+		spec.Backup.Refill = v1beta1.Refill{Mode: v1beta1.RefillNewestBackup}
+	}))
 	s.Available("cache")
 	s.fill("cache", 2, perShard)
 	s.backedUp("first", "cache", store)

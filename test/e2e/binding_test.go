@@ -23,7 +23,9 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	bound := func(size int32) v1beta1.MemcachedSpec {
-		return suite.Small(size, func(spec *v1beta1.MemcachedSpec) { spec.Auth, spec.Binding.Enabled = &v1beta1.Auth{}, true })
+		return suite.Small(size, func(spec *v1beta1.MemcachedSpec) {
+			spec.Auth, spec.Access.Binding.Mode = v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}, v1beta1.BindingSecret
+		})
 	}
 	binding := func(size int) (entries map[string]string) {
 		t.Helper()

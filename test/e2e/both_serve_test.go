@@ -11,7 +11,7 @@ import (
 
 // byHandover has updates by a handover.
 func byHandover(spec *v1beta1.MemcachedSpec) {
-	spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
+	spec.UpdateStrategy.Type = v1beta1.UpdateHandover
 }
 
 // In mode Available no new connection fails, whatever replaces a pod: an eviction, a deletion, another memory, or with

@@ -46,7 +46,7 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 func TestClientsDiscoverTheShards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Discovery.Enabled = true }))
+	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }))
 	s.Available("cache")
 	lives := s.Lives("cache")
 	var last int64

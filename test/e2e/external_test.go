@@ -55,18 +55,18 @@ func (s *space) balance(ctx context.Context, shard string) (external, backend st
 func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	spec := func(serviceType v1beta1.ServiceType) v1beta1.MemcachedSpec {
+	spec := func(mode v1beta1.ExternalMode) v1beta1.MemcachedSpec {
 		return suite.Small(2, func(spec *v1beta1.MemcachedSpec) {
-			spec.Service.Type = serviceType
-			spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}
+			spec.Access.External.Mode = mode
+			spec.Access.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}
 		})
 	}
-	s.Apply("cache", spec(v1beta1.ServiceClusterIP))
+	s.Apply("cache", spec(v1beta1.ExternalDisabled))
 	before := s.Available("cache")
 	lives := s.Lives("cache")
 	inside := []*items.Set{s.Written("cache", 0, 100), s.Written("cache", 1, 100)}
 
-	s.Apply("cache", spec(v1beta1.ServiceLoadBalancer))
+	s.Apply("cache", spec(v1beta1.ExternalLoadBalancer))
 	for ordinal := range inside {
 		shard, want, backend := cluster.ShardName("cache", ordinal), "", ""
 		s.Eventually("the address of "+shard, func(ctx context.Context) (err error) {
@@ -90,7 +90,7 @@ func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 		t.Errorf("the status is %+v, and the addresses inside the cluster are %q", m.Status.External, m.Status.Servers)
 	}
 
-	s.Apply("cache", spec(v1beta1.ServiceClusterIP))
+	s.Apply("cache", spec(v1beta1.ExternalDisabled))
 	for ordinal, set := range inside {
 		s.Gone(&corev1.Service{}, cluster.ShardName("cache", ordinal)+"-ext")
 		s.Holds(set)

@@ -71,8 +71,9 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	check := s.handoverChecked("cache", 1)
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
 	smaller := suite.Small(1, suite.Memory("96Mi"))
-	smaller.MaxItemSize = new(resource.MustParse("4Mi"))
-	smaller.PodSecurity = v1beta1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
+	smaller.Config.MaxItemSize = new(resource.MustParse("4Mi"))
+	smaller.Pod.ServiceAccountName = "cache"
+	smaller.Pod.SecurityContext = v1beta1.SecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
 	for _, change := range []struct {
 		what string
 		spec v1beta1.MemcachedSpec

@@ -18,9 +18,9 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
-	gate := &v1beta1.HitRatioGate{Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
+	gate := v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
 	spec := suite.Small(2)
-	spec.UpdateStrategy = &v1beta1.UpdateStrategy{HitRatioGate: gate}
+	spec.UpdateStrategy.HitRatioGate = gate
 	s.Apply("cache", spec)
 	s.Available("cache")
 	s.Written("cache", 0, 1)
@@ -29,9 +29,9 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 
 	agents := s.agents("cache")
 	s.readsUntilRestart("cache", 0, there)
-	spec.Threads = new(int32(2))
+	spec.Config.Threads = new(int32(2))
 	s.Apply("cache", spec)
-	m := s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
+	m := s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2: config.threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
 	if m.Status.UpdatedShards != 1 {
 		t.Errorf("%d shards are updated", m.Status.UpdatedShards)
 	}

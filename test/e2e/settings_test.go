@@ -59,17 +59,17 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		arguments string
 		progress  string
 	}{
-		{"threads", suite.Threads(2), true, "-t 2", "threads 4 → 2"},
+		{"threads", suite.Threads(2), true, "-t 2", "config.threads 4 → 2"},
 		// for which the container gets more memory first
-		{"maxConnections", func(spec *v1beta1.MemcachedSpec) { spec.MaxConnections = new(int32(4096)) }, true, "-c 4096", "maxConnections 1024 → 4096"},
+		{"maxConnections", func(spec *v1beta1.MemcachedSpec) { spec.Config.MaxConnections = new(int32(4096)) }, true, "-c 4096", "config.maxConnections 1024 → 4096"},
 		{"verbosity and hash algorithm", func(spec *v1beta1.MemcachedSpec) {
-			spec.ExtraArgs = []string{"-v", "-o", "hash_algorithm=murmur3"}
+			spec.Config.ExtraArgs = []string{"-v", "-o", "hash_algorithm=murmur3"}
 		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
 		{"labels and annotations", func(spec *v1beta1.MemcachedSpec) {
-			spec.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
+			spec.Pod.Metadata = v1beta1.Metadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
 		}, false, "", "podMetadata"},
 		{"a label and an annotation less", func(spec *v1beta1.MemcachedSpec) {
-			spec.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{"tier": "cache"}}
+			spec.Pod.Metadata = v1beta1.Metadata{Labels: map[string]string{"tier": "cache"}}
 		}, false, "", "podMetadata"},
 		{"processor and memory", func(spec *v1beta1.MemcachedSpec) {
 			spec.Resources = &v1beta1.ResourceRequirements{
@@ -118,7 +118,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}
 	}
 
-	spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
+	spec.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 	s.Apply("cache", spec)
 	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
 	s.Untouched("cache", before)
@@ -131,7 +131,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	s.Event("cache", v1beta1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))
 	s.Untouched("cache", before)
 
-	spec.Version, spec.Threads = versions[0], new(int32(3))
+	spec.Version, spec.Config.Threads = versions[0], new(int32(3))
 	s.Apply("cache", spec)
 	s.Updated("cache")
 	s.Restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})

@@ -21,11 +21,11 @@ func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 	t.Parallel()
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]
 	for name, specs := range map[string][]map[string]any{
-		"a version and threads, and back":   {{"size": 2, "version": middle}, {"size": 2, "version": newest, "threads": 2}, {"size": 2, "version": middle}},
-		"labels and fewer connections":      {{"size": 2}, {"size": 2, "podMetadata": map[string]any{"labels": map[string]any{"team": "shop"}}, "maxConnections": 512}},
+		"a version and threads, and back":   {{"size": 2, "version": middle}, {"size": 2, "version": newest, "config": map[string]any{"threads": 2}}, {"size": 2, "version": middle}},
+		"labels and fewer connections":      {{"size": 2}, {"size": 2, "pod": map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "shop"}}}, "config": map[string]any{"maxConnections": 512}}},
 		"memory and a shard more, and back": {{"size": 1}, {"size": 2, "memory": "80Mi"}, {"size": 1, "memory": "80Mi"}},
-		"an image that is not there":        {{"size": 2}, {"size": 2, "image": "docker.io/library/memcached:1.6.99"}},
-		"arguments that memcached rejects":  {{"size": 2}, {"size": 2, "extraArgs": []any{"-R", "0"}}},
+		"an image that is not there":        {{"size": 2}, {"size": 2, "pod": map[string]any{"image": "docker.io/library/memcached:1.6.99"}}},
+		"arguments that memcached rejects":  {{"size": 2}, {"size": 2, "config": map[string]any{"extraArgs": []any{"-R", "0"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

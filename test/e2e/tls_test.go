@@ -82,7 +82,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		}
 	}
 	permissive := s.small(shards)
-	permissive.TLS = &v1beta1.TLS{Mode: v1beta1.TLSPermissive}
+	permissive.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive}
 	s.Apply("cache", permissive)
 	s.Degraded("cache", v1beta1.ReasonSecretInvalid)
 	check("without a Secret", nil)
@@ -101,7 +101,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	user, password = "shop", "one"
 	check("a login that isn't required", config)
 	secured := s.small(shards)
-	secured.TLS, secured.Auth = &v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired}, &v1beta1.Auth{}
+	secured.TLS, secured.Auth = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesRequired}, v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}
 	s.Apply("cache", secured)
 	s.Available("cache")
 	check("TLS and a login", config)
@@ -121,7 +121,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	}
 
 	// The container is created again, after a preflight check of the image.
-	secured.Image = "memcached:" + defaultVersion
+	secured.Pod.Image = "memcached:" + defaultVersion
 	s.Apply("cache", secured)
 	if m := s.Available("cache"); s.Shard(m, 0).StartResult != v1beta1.StartWarm || s.Shard(m, 0).Items < perShard {
 		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
@@ -158,7 +158,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("after a rotation", config)
 	s.Untouched("cache", lives)
 
-	secured.TLS, secured.Auth = nil, nil
+	secured.TLS, secured.Auth = v1beta1.TLSSpec{Mode: v1beta1.TLSDisabled}, v1beta1.AuthSpec{Mode: v1beta1.AuthDisabled}
 	s.Apply("cache", secured)
 	user = ""
 	if m := s.Available("cache"); m.Status.TLS != nil {

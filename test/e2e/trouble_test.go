@@ -34,7 +34,9 @@ func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 			"image-that-is-not-there": {suite.Small(1, suite.Image("docker.io/library/nowhere:1.6.45")), v1beta1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
 			"not-memcached":           {suite.Small(1, suite.Image(testImage)), v1beta1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
 			"nothing-in-the-image":    {suite.Small(1, suite.Image("docker.io/library/busybox:1")), v1beta1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
-			"no-such-node":            {suite.Small(1, func(spec *v1beta1.MemcachedSpec) { spec.Scheduling.NodeSelector = map[string]string{"disk": "none"} }), v1beta1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
+			"no-such-node": {suite.Small(1, func(spec *v1beta1.MemcachedSpec) {
+				spec.Pod.Scheduling.NodeSelector = map[string]string{"disk": "none"}
+			}), v1beta1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
 			"more-memory-than-a-node": {suite.Small(1, suite.Memory("500Gi")), v1beta1.ReasonUnschedulable, []string{"Insufficient memory"}},
 		} {
 			t.Run(name, func(t *testing.T) {

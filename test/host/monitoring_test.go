@@ -59,17 +59,19 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 
 	storage := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
 	s.Must(k.Create(s.Ctx, storage))
-	slabs := func(spec *v1beta1.MemcachedSpec) { spec.Monitoring.Slabs = true }
+	slabs := func(spec *v1beta1.MemcachedSpec) {
+		spec.Monitoring.Details = []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}
+	}
 	before := versions[len(versions)/2]
 	s.Apply("updated", suite.Small(3, slabs, suite.Version(before)))
-	s.Apply("crowded", suite.Small(1, suite.Threads(1), func(spec *v1beta1.MemcachedSpec) { spec.MaxConnections = new(int32(256)) }))
+	s.Apply("crowded", suite.Small(1, suite.Threads(1), func(spec *v1beta1.MemcachedSpec) { spec.Config.MaxConnections = new(int32(256)) }))
 	s.Apply("refusing", suite.Small(1, suite.Arguments("-M", "-X")))
 	s.Apply("frozen", suite.Small(1))
 	s.Apply("hung", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
 	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
 	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
-	s.Apply("lost", suite.Small(1, func(spec *v1beta1.MemcachedSpec) { spec.TLS = &v1beta1.TLS{} }))
+	s.Apply("lost", suite.Small(1, func(spec *v1beta1.MemcachedSpec) { spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} }))
 	s.Apply("stuck", suite.Small(1, suite.Version(before)))
 	for _, name := range []string{"updated", "crowded", "refusing", "frozen", "hung", "limping", "lost", "stuck"} {
 		s.Available(name)

@@ -231,7 +231,7 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	// Kubernetes waits five minutes before it moves pods from a node that does not
 	// answer, unless they say otherwise.
 	spec := suite.Small(3)
-	spec.Scheduling.Tolerations = []corev1.Toleration{{
+	spec.Pod.Scheduling.Tolerations = []corev1.Toleration{{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
 	}}
 	s.Apply("cache", spec)

@@ -63,7 +63,7 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 				const perItem = 600 // bytes, of which 500 are the value
 				memory, itemSize := resource.MustParse("64Mi"), resource.MustParse("1Mi")
 				revision := resources.NewPodRevision(&v1beta1.MemcachedSpec{
-					Memory: &memory, MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra,
+					Memory: &memory, Config: v1beta1.MemcachedConfig{MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra},
 				}, resources.Image{Reference: "memcached:" + version, Version: version})
 				s := pods.NewShard(t)
 				s.Memcached = pods.MemcachedPath(version)

@@ -28,18 +28,16 @@ import (
 // here.
 func (w *World) desired(m *v1beta1.Memcached) v1beta1.MemcachedSpec {
 	spec := *m.Spec.DeepCopy()
-	spec.Image = w.imageOf(&spec)
+	spec.Pod.Image = w.imageOf(&spec)
 	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
-	spec.UpdateStrategy, spec.Hashing, spec.Bootstrap, spec.FinalBackup, spec.Refill = nil, nil, nil, nil, nil
-	spec.NetworkPolicy, spec.Handover, spec.Service = v1beta1.NetworkPolicy{}, v1beta1.Handover{}, v1beta1.Service{}
-	spec.Binding = v1beta1.Binding{}
+	spec.UpdateStrategy, spec.Backup, spec.Access = v1beta1.UpdateStrategy{}, v1beta1.BackupPolicy{}, v1beta1.MemcachedAccess{}
 	return spec
 }
 
 // imageOf returns the image that a spec names: what it omits is that of the operator's default.
 func (w *World) imageOf(spec *v1beta1.MemcachedSpec) string {
 	colon := strings.LastIndex(w.defaultImage, ":")
-	image, version := spec.Image, spec.Version
+	image, version := spec.Pod.Image, spec.Version
 	if image == "" {
 		image = w.defaultImage[:colon]
 	}
@@ -61,8 +59,8 @@ func wrongArguments(text string, spec *v1beta1.MemcachedSpec) string {
 	}
 	want := map[string]string{
 		"-p": "11211", "-U": "0",
-		"-m": "", "-I": strconv.FormatInt(spec.MaxItemSize.Value(), 10),
-		"-c": strconv.Itoa(int(*spec.MaxConnections)), "-t": strconv.Itoa(int(*spec.Threads)),
+		"-m": "", "-I": strconv.FormatInt(spec.Config.MaxItemSize.Value(), 10),
+		"-c": strconv.Itoa(int(*spec.Config.MaxConnections)), "-t": strconv.Itoa(int(*spec.Config.Threads)),
 	}
 	own := min(2*len(want), len(words))
 	have := map[string]string{}
@@ -74,7 +72,7 @@ func wrongArguments(text string, spec *v1beta1.MemcachedSpec) string {
 		pages := min(max(given-spec.Memory.Value()>>20, 1), 63)
 		want["-m"] = strconv.FormatInt(spec.Memory.Value()>>20+pages, 10)
 	}
-	others := slices.Concat(spec.ExtraArgs, securityArguments(spec))
+	others := slices.Concat(spec.Config.ExtraArgs, securityArguments(spec))
 	if !maps.Equal(have, want) || !slices.Equal(words[own:], others) {
 		return fmt.Sprintf("%s, not %v and %q", text, want, others)
 	}
@@ -83,13 +81,13 @@ func wrongArguments(text string, spec *v1beta1.MemcachedSpec) string {
 
 // securityArguments returns memcached's arguments for TLS and logins.
 func securityArguments(spec *v1beta1.MemcachedSpec) (words []string) {
-	if tls := spec.TLS; tls != nil {
+	if tls := spec.TLS; tls.IsEnabled() {
 		words = append(words, "-Z")
 		if tls.Mode == "Permissive" {
 			words = append(words, "-l", "*:11211", "-l", "notls:*:11211")
 		}
 		var options []string
-		if tls.MinVersion == "1.3" {
+		if tls.MinTLSVersion == "VersionTLS13" {
 			options = append(options, "ssl_min_version=3")
 		}
 		if verify := map[v1beta1.ClientCertificates]string{"Optional": "1", "Required": "2"}[tls.ClientCertificates]; verify != "" {
@@ -99,7 +97,7 @@ func securityArguments(spec *v1beta1.MemcachedSpec) (words []string) {
 			words = append(words, "-o", strings.Join(options, ","))
 		}
 	}
-	if spec.Auth != nil {
+	if spec.Auth.IsRequired() {
 		words = append(words, "-Y", "users")
 	}
 	return words
@@ -119,13 +117,13 @@ func desiredResources(spec *v1beta1.MemcachedSpec, have corev1.ResourceRequireme
 		}
 	}
 	perConnection := 8.0 * 1024
-	if spec.TLS != nil {
+	if spec.TLS.IsEnabled() {
 		perConnection = 32 * 1024
 		if spec.TLS.Mode == "Permissive" { // the agent has connections of its own
 			perConnection = 56 * 1024
 		}
 	}
-	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + perConnection*float64(*spec.MaxConnections)
+	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + perConnection*float64(*spec.Config.MaxConnections)
 	if math.Abs(have.Limits.Memory().AsApproximateFloat64()-limit) < 256 {
 		limit = have.Limits.Memory().AsApproximateFloat64()
 	}
@@ -155,10 +153,10 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 		affinity = *t.Spec.Affinity.DeepCopy()
 	}
 	want := corev1.Affinity{}
-	if spec.Scheduling.Affinity != nil {
-		want = *spec.Scheduling.Affinity.DeepCopy()
+	if spec.Pod.Scheduling.Affinity != nil {
+		want = *spec.Pod.Scheduling.Affinity.DeepCopy()
 	}
-	if want.PodAntiAffinity == nil && spec.Scheduling.TopologySpreadConstraints == nil {
+	if want.PodAntiAffinity == nil && spec.Pod.Scheduling.TopologySpreadConstraints == nil {
 		if a := affinity.PodAntiAffinity; a == nil || len(a.PreferredDuringSchedulingIgnoredDuringExecution) != 2 {
 			return "nothing that spreads the shards"
 		}
@@ -166,21 +164,21 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 	}
 	for field, pair := range map[string][2]any{
 		"the annotated spec":           {noted, *spec},
-		"image":                        {c.Image, spec.Image},
-		"imagePullSecrets":             {t.Spec.ImagePullSecrets, spec.ImagePullSecrets},
+		"image":                        {c.Image, spec.Pod.Image},
+		"imagePullSecrets":             {t.Spec.ImagePullSecrets, spec.Pod.ImagePullSecrets},
 		"resources.limits":             {c.Resources.Limits, desiredResources(spec, c.Resources).Limits},
 		"resources.requests":           {c.Resources.Requests, desiredResources(spec, c.Resources).Requests},
-		"nodeSelector":                 {t.Spec.NodeSelector, spec.Scheduling.NodeSelector},
-		"tolerations":                  {t.Spec.Tolerations, spec.Scheduling.Tolerations},
+		"nodeSelector":                 {t.Spec.NodeSelector, spec.Pod.Scheduling.NodeSelector},
+		"tolerations":                  {t.Spec.Tolerations, spec.Pod.Scheduling.Tolerations},
 		"affinity":                     {affinity, want},
-		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Scheduling.TopologySpreadConstraints},
-		"priorityClassName":            {t.Spec.PriorityClassName, spec.Scheduling.PriorityClassName},
-		"serviceAccountName":           {t.Spec.ServiceAccountName, spec.PodSecurity.ServiceAccountName},
-		"runAsUser":                    {*t.Spec.SecurityContext.RunAsUser, ptr.Deref(spec.PodSecurity.RunAsUser, 11211)},
-		"the labels of the user":       {contains(t.Labels, spec.PodMetadata.Labels), true},
-		"the annotations of the user":  {contains(t.Annotations, spec.PodMetadata.Annotations), true},
+		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Pod.Scheduling.TopologySpreadConstraints},
+		"priorityClassName":            {t.Spec.PriorityClassName, spec.Pod.Scheduling.PriorityClassName},
+		"serviceAccountName":           {t.Spec.ServiceAccountName, spec.Pod.ServiceAccountName},
+		"runAsUser":                    {*t.Spec.SecurityContext.RunAsUser, ptr.Deref(spec.Pod.SecurityContext.RunAsUser, 11211)},
+		"the labels of the user":       {contains(t.Labels, spec.Pod.Metadata.Labels), true},
+		"the annotations of the user":  {contains(t.Annotations, spec.Pod.Metadata.Annotations), true},
 		"the arguments' contradiction": {wrongArguments(t.Annotations[annotations.Arguments], spec), ""},
-		"imagePullPolicy":              {spec.ImagePullPolicy == "" || c.ImagePullPolicy == spec.ImagePullPolicy, true},
+		"imagePullPolicy":              {spec.Pod.ImagePullPolicy == "" || c.ImagePullPolicy == spec.Pod.ImagePullPolicy, true},
 	} {
 		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
 			return fmt.Sprintf("%s: %+v, not %+v", field, pair[0], pair[1])

@@ -65,17 +65,17 @@ func (p randomUser) update(w *World) {
 	s := map[string]any{"size": int64(2 + w.Rand.IntN(2)), "version": []string{oldest, middle, newest, later}[w.Rand.IntN(4)]}
 	switch w.Rand.IntN(12) {
 	case 0:
-		s["threads"] = int64(1 + w.Rand.IntN(4))
+		s["config"] = map[string]any{"threads": int64(1 + w.Rand.IntN(4))}
 	case 1:
 		s["memory"] = []string{"96Mi", "128Mi"}[w.Rand.IntN(2)]
 	case 2:
-		s["extraArgs"] = []any{"-R", "0"} // memcached rejects it
+		s["config"] = map[string]any{"extraArgs": []any{"-R", "0"}} // memcached rejects it
 	case 3:
-		s["handover"] = map[string]any{"mode": string(v1beta1.HandoverDisabled)}
+		s["updateStrategy"] = map[string]any{"handover": map[string]any{"mode": string(v1beta1.HandoverDisabled)}}
 	case 4:
 		s["updateStrategy"] = map[string]any{"type": string(v1beta1.UpdateHandover)}
 	case 5:
-		s["podMetadata"] = map[string]any{"labels": map[string]any{"team": "shop"}}
+		s["pod"] = map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "shop"}}}
 	case 6:
 		s = bad[w.Rand.IntN(len(bad))]
 	}
@@ -92,7 +92,7 @@ func (p randomUser) edit(w *World, name string) {
 	have := simtest.Get[*v1beta1.Memcached](w.Server, name)
 	if have == nil {
 		mode := []v1beta1.HandoverMode{v1beta1.HandoverStrict, v1beta1.HandoverAvailable}[w.Rand.IntN(2)]
-		w.Make(name, map[string]any{"size": int64(1 + w.Rand.IntN(3)), "handover": map[string]any{"mode": string(mode)}})
+		w.Make(name, map[string]any{"size": int64(1 + w.Rand.IntN(3)), "updateStrategy": map[string]any{"handover": map[string]any{"mode": string(mode)}}})
 		return
 	}
 	if have.DeletionTimestamp != nil {

@@ -316,7 +316,7 @@ func (w *World) watchFinalBackup(m *v1beta1.Memcached) {
 	if m.Spec.DeletionPolicy != v1beta1.DeletionBackup || m.DeletionTimestamp == nil {
 		return
 	}
-	limit := v1beta1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
+	limit := v1beta1.Seconds(m.Spec.Backup.Final.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
 	for _, b := range simtest.All[*v1beta1.MemcachedBackup](w.Server) {
 		if b.Spec.MemcachedRef.Name == m.Name && b.CreationTimestamp.After(m.DeletionTimestamp.Time) && !b.Status.IsFinished() && w.Clock.Now().Before(m.DeletionTimestamp.Add(limit)) {
 			w.breaks("Memcached %s was deleted before MemcachedBackup %s was over", m.Name, b.Name)
@@ -413,7 +413,7 @@ func (w *World) watchSteadyState() {
 
 // waits are the reasons of Progressing for which a Memcached may rest unfinished.
 var waits = map[string]bool{
-	v1beta1.ReasonPaused: true, string(v1beta1.GateOutsideMaintenanceWindow): true, string(v1beta1.GateMinIntervalNotElapsed): true,
+	v1beta1.ReasonPaused: true, string(v1beta1.GateOutsideMaintenanceWindow): true, string(v1beta1.GateMinPeriodNotElapsed): true,
 	string(v1beta1.GateHitRatioNotRecovered): true, string(v1beta1.GateUpdateStrategyInvalid): true,
 }
 
@@ -450,7 +450,7 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 	for ordinal := range int(*m.Spec.Size) {
 		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
-	if b := m.Status.Binding; m.Spec.Binding.Enabled && !m.Spec.Paused && b.Message == "" {
+	if b := m.Status.Binding; m.Spec.Access.Binding.IsEnabled() && !m.Spec.Paused && b.Message == "" {
 		secret := simtest.Get[*corev1.Secret](w.Server, b.Name)
 		if secret == nil || !metav1.IsControlledBy(secret, m) || strings.Count(string(secret.Data["servers"]), ":11211") != int(*m.Spec.Size) {
 			w.breaks("Memcached %s is reported as up to date, and the Secret of its binding is %+v", m.Name, secret)
@@ -483,11 +483,11 @@ func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.M
 	case p == nil || !p.Serves:
 		wrong("does not serve")
 		return
-	case p.Image != desired.Image:
-		wrong("runs image %s, not %s", p.Image, desired.Image)
-	case !labels.SelectorFromSet(desired.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
+	case p.Image != desired.Pod.Image:
+		wrong("runs image %s, not %s", p.Image, desired.Pod.Image)
+	case !labels.SelectorFromSet(desired.Pod.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
 		wrong("is on %s", p.Node)
-	case !contains(pod.Labels, desired.PodMetadata.Labels) || !contains(pod.Annotations, desired.PodMetadata.Annotations):
+	case !contains(pod.Labels, desired.Pod.Metadata.Labels) || !contains(pod.Annotations, desired.Pod.Metadata.Annotations):
 		wrong("lacks labels or annotations")
 	}
 	if problem := wrongArguments(p.Arguments, &desired); problem != "" {

@@ -52,7 +52,7 @@ func AgentsToQuery(obs *Observation) []*corev1.Pod {
 	}
 	if first = cmp.Or(first, restarts); first != nil {
 		query = append(query, first)
-		if last != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
+		if last != nil && m.Spec.UpdateStrategy.HitRatioGate.IsEnabled() {
 			query = append(query, last)
 		}
 	}

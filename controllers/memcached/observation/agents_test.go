@@ -22,7 +22,7 @@ import (
 func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 	revision := shardtest.Revision(t)
 	mountTLS := func(f *plantest.Shard) {
-		f.Memcached.Spec.TLS = &v1beta1.TLS{}
+		f.Memcached.Spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}
 		shardtest.MountTLS(f.Pod, "cache-tls")
 	}
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestHitRatioIsQueriedFromTheShardThatWasUpdatedLast(t *testing.T) {
 		}
 		f.Pod.Status.PodIP = "10.0.0.1"
 		m := f.Memcached
-		m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{HitRatioGate: &v1beta1.HitRatioGate{}}
+		m.Spec.UpdateStrategy.HitRatioGate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop}
 		for name, revision := range map[string]string{"cache-0": update.Hash(), "cache-1": old.Hash()} {
 			m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, StartResult: v1beta1.StartCold,
 				ContainerID: shardtest.RunningContainer, Revision: revision})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -42,7 +41,7 @@ func IsBehindDefaultImage(m *v1beta1.Memcached, defaultImage string) bool {
 	if m.Status.DefaultImage == defaultImage || !SelectsWithFormerDefault(m, m.Status.Image) {
 		return false
 	}
-	current, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
+	current, err := resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, defaultImage)
 	return err == nil && current.Reference != m.Status.Image
 }
 
@@ -51,7 +50,7 @@ func SelectsWithFormerDefault(m *v1beta1.Memcached, reference string) bool {
 	if m.Status.DefaultImage == "" {
 		return false
 	}
-	image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
+	image, err := resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, m.Status.DefaultImage)
 	return err == nil && image.Reference == reference
 }
 
@@ -62,7 +61,7 @@ func HoldDefaultImage(m *v1beta1.Memcached, all []v1beta1.Memcached, defaultImag
 	var before, updating, failed int
 	for i := range all {
 		other := &all[i]
-		if other.Status.Image == "" || other.DeletionTimestamp != nil || other.Spec.Version != "" || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
+		if other.Status.Image == "" || other.DeletionTimestamp != nil || other.Spec.Version != "" || !resources.DependsOnDefault(other.Spec.Pod.Image, other.Spec.Version) {
 			continue
 		}
 		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1beta1.ConditionDegraded)
@@ -74,7 +73,7 @@ func HoldDefaultImage(m *v1beta1.Memcached, all []v1beta1.Memcached, defaultImag
 		case other.Status.Update == nil || waitsByChoice(other, degraded):
 		case !degraded:
 			updating++
-		case other.Spec.Image == "":
+		case other.Spec.Pod.Image == "":
 			failed++
 		}
 	}
@@ -101,7 +100,7 @@ func HoldDefaultImage(m *v1beta1.Memcached, all []v1beta1.Memcached, defaultImag
 // mayFollowIn returns when a Memcached may follow the default image as far as it is
 // concerned; false is not before its spec or status changes.
 func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
-	windows := ptr.Deref(m.Spec.UpdateStrategy, v1beta1.UpdateStrategy{}).MaintenanceWindows
+	windows := m.Spec.UpdateStrategy.MaintenanceWindows
 	wait, err := window.OpensIn(windows, now)
 	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
 }
@@ -109,7 +108,7 @@ func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
 // waitsByChoice reports whether an update waits for as long as its user likes.
 func waitsByChoice(m *v1beta1.Memcached, degraded bool) bool {
 	switch m.Status.Update.Gate {
-	case v1beta1.GateUpdateStrategyInvalid, v1beta1.GateSecretInvalid, v1beta1.GateMinIntervalNotElapsed, v1beta1.GateOutsideMaintenanceWindow, v1beta1.GateRestoreRunning:
+	case v1beta1.GateUpdateStrategyInvalid, v1beta1.GateSecretInvalid, v1beta1.GateMinPeriodNotElapsed, v1beta1.GateOutsideMaintenanceWindow, v1beta1.GateRestoreRunning:
 		return true
 	case v1beta1.GateHitRatioNotRecovered: // after its timeout, the Memcached is Degraded
 		return !degraded

@@ -40,9 +40,9 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 	paused := func(m *v1beta1.Memcached) { m.Spec.Paused = true }
 	deleted := func(m *v1beta1.Memcached) { m.DeletionTimestamp = &metav1.Time{Time: now} }
 	pinned := func(m *v1beta1.Memcached) { m.Spec.Version = "9.9.9" }
-	mirrored := func(m *v1beta1.Memcached) { m.Spec.Image = "example.com/memcached" }
+	mirrored := func(m *v1beta1.Memcached) { m.Spec.Pod.Image = "example.com/memcached" }
 	closed := func(m *v1beta1.Memcached) {
-		m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{MaintenanceWindows: []v1beta1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}}
+		m.Spec.UpdateStrategy = v1beta1.UpdateStrategy{MaintenanceWindows: []v1beta1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}}
 	}
 	elsewhere := func(m *v1beta1.Memcached) { m.Namespace = "a-team" }
 	const inOrder, stopped = "in the order of namespaces and names", "another Memcached to it is Degraded"
@@ -63,13 +63,13 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		"one after it scales out":             {behind("b"), []v1beta1.Memcached{with("c", currentDefault, scalesOut, degraded)}, 1, "", 0},
 		"one is up to date":                   {behind("b"), []v1beta1.Memcached{with("a", currentDefault)}, 1, "", 0},
 		"an updated one waits for its window": {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateOutsideMaintenanceWindow))}, 1, "", 0},
-		"one waits for its minimum interval":  {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateMinIntervalNotElapsed))}, 1, "", 0},
+		"one waits for its minimum interval":  {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateMinPeriodNotElapsed))}, 1, "", 0},
 		"one waits for its hit ratio":         {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateHitRatioNotRecovered))}, 1, "", 0},
 		"the hit ratio of one is lost":        {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateHitRatioNotRecovered), degraded)}, 9, stopped, maxFollowPoll},
 		"one waits for a restore":             {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateRestoreRunning))}, 1, "", 0},
 		"one has an invalid strategy":         {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateUpdateStrategyInvalid), degraded)}, 1, "", 0},
 		"one has an invalid Secret":           {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateSecretInvalid), degraded)}, 1, "", 0},
-		"one waits, and is Degraded":          {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateMinIntervalNotElapsed), degraded)}, 1, "", 0},
+		"one waits, and is Degraded":          {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateMinPeriodNotElapsed), degraded)}, 1, "", 0},
 		"a shard of one starts":               {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateShardInTransition))}, 1, inOrder, followPoll},
 		"the update of one failed":            {behind("b"), []v1beta1.Memcached{with("a", currentDefault, waitsFor(v1beta1.GateUpdateFailed), degraded, paused)}, 9, stopped, maxFollowPoll},
 		"an updated one was paused":           {behind("b"), []v1beta1.Memcached{with("a", currentDefault, updating, paused)}, 1, "", 0},
@@ -115,7 +115,7 @@ func TestMemcachedIsBehindWhenTheDefaultImageAloneChanges(t *testing.T) {
 		"it returns to the default's version":      {"", "", "docker.io/library/memcached:1.6.44", formerDefault, false},
 		"it is new":                                {"", "", "", "", false},
 	} {
-		m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{Image: c.image, Version: c.version}}
+		m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{Image: c.image}, Version: c.version}}
 		m.Status.Image, m.Status.DefaultImage = c.has, c.selectedWith
 		if got := IsBehindDefaultImage(m, currentDefault); got != c.want {
 			t.Errorf("%s: behind: %t", name, got)

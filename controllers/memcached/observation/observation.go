@@ -53,7 +53,7 @@ type Observation struct {
 	Restores map[string]Object
 	// FinalBackup of a Memcached that is being deleted; nil while there is none.
 	FinalBackup *v1beta1.MemcachedBackup
-	// Binding is the Secret of spec.binding, read only to change it.
+	// Binding is the Secret of spec.access.binding, read only to change it.
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool

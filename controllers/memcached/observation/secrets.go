@@ -20,7 +20,9 @@ import (
 const SecretsInterval = time.Minute
 
 // UsesSecrets reports whether the agents of a Memcached report what they do with Secrets.
-func UsesSecrets(m *v1beta1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
+func UsesSecrets(m *v1beta1.Memcached) bool {
+	return m.Spec.TLS.IsEnabled() || m.Spec.Auth.IsRequired()
+}
 
 // SecretsAge returns how old the report of a shard's agent is.
 func (obs *Observation) SecretsAge(pod *corev1.Pod) time.Duration {

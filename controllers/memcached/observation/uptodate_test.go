@@ -13,8 +13,8 @@ import (
 
 func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 	spec := v1beta1.MemcachedSpec{
-		Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
-		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
+		Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")),
+			MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)},
 	}
 	revision := resources.NewPodRevision(&spec, resources.Image{Reference: "memcached:1.6.45"})
 	set := resources.Key{Kind: resources.KindReplicaSet, Name: "cache-0"}

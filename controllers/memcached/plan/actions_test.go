@@ -74,14 +74,14 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"its version is not known":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Version = "1.5.0" }, nil},
 		"a Service was deleted":         {remove(resources.KindService, "cache-1"), []string{"create Service cache-1"}},
 		"the NetworkPolicy was deleted": {remove(resources.KindNetworkPolicy, "cache"), []string{"create NetworkPolicy cache"}},
-		"the NetworkPolicy is disabled": {spec(func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
+		"the NetworkPolicy is disabled": {spec(func(s *v1beta1.MemcachedSpec) { s.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
 		"a foreign NetworkPolicy is there when ours is disabled": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
+			obs.Memcached.Spec.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 			owner(resources.KindNetworkPolicy, "cache", "foreign")(obs)
 		}, nil},
 		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
 		"without handover": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Handover.Mode = v1beta1.HandoverDisabled
+			obs.Memcached.Spec.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
 		}, []string{"create ReplicaSet cache-1"}},
 		"a Service was modified":     {changed(resources.KindService, "cache-1"), []string{"update Service cache-1"}},
@@ -166,7 +166,7 @@ func TestSecretOfHandoversIsCreatedOnceInAnUpdate(t *testing.T) {
 }
 
 func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
-	tls := func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} }
+	tls := func(s *v1beta1.MemcachedSpec) { s.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} }
 	for name, c := range map[string]struct {
 		change  func(*observation.Observation)
 		reason  string
@@ -176,10 +176,10 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 		"too large to be stored": {func(obs *observation.Observation) {
 			obs.Memcached.Annotations = map[string]string{resources.ReducedSpec: ""}
 		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten its lists"},
-		"not an image":           {func(obs *observation.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1beta1.ReasonImageInvalid, "correct spec.image"},
+		"not an image":           {func(obs *observation.Observation) { obs.Memcached.Spec.Pod.Image = "Not an image" }, v1beta1.ReasonImageInvalid, "correct spec.pod.image"},
 		"an unsupported version": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1beta1.ReasonVersionUnsupported, "nothing changes until then"},
 		"an unsupported version that runs": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Image = "memcached@sha256:" + strings.Repeat("0", 64)
+			obs.Memcached.Spec.Pod.Image = "memcached@sha256:" + strings.Repeat("0", 64)
 			plantest.Read(obs)
 			obs.Pods["cache-0"] = []*corev1.Pod{plantest.Pod(obs, "cache-0", "x")}
 			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", obs.UpdateRevision.Hash()
@@ -190,7 +190,7 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 		"a version without TLS": {func(obs *observation.Observation) { tls(&obs.Memcached.Spec); obs.Memcached.Spec.Version = "1.6.38" },
 			v1beta1.ReasonVersionUnsupported, "Use 1.6.39 or newer"},
 		"a version without logins": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = &v1beta1.Auth{}, "1.6.38"
+			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}, "1.6.38"
 		},
 			v1beta1.ReasonVersionUnsupported, "isn't supported with spec.auth"},
 		"a protection of a newer release": {func(obs *observation.Observation) {
@@ -198,15 +198,15 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 		}, v1beta1.ReasonProtectionNotStated, "install the release that you had"},
 		"a peer that the API server rejects": {func(obs *observation.Observation) {
 			obs.Memcached.Generation++
-			obs.Memcached.Spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
-		}, v1beta1.ReasonApplyRejected, "spec.networkPolicy.allowedClients[0]"},
+			obs.Memcached.Spec.Access.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
+		}, v1beta1.ReasonApplyRejected, "spec.access.networkPolicy.allowedClients[0]"},
 		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
-			obs.Memcached.Spec.ExtraArgs = []string{"-o", "ssl_min_version=3"}
+			obs.Memcached.Spec.Config.ExtraArgs = []string{"-o", "ssl_min_version=3"}
 		}, v1beta1.ReasonTLSNotPossible, "remove it"},
 		"a pod configuration that is too large": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.PodMetadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
-		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten spec.podMetadata"},
+			obs.Memcached.Spec.Pod.Metadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
+		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten spec.pod.metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 1)
@@ -228,7 +228,7 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 }
 
 func TestOperatorsSettingsRestrictTheSpec(t *testing.T) {
-	obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) { s.Image = "example.com/memcached:1.6.45" })
+	obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) { s.Pod.Image = "example.com/memcached:1.6.45" })
 	options := plantest.Options
 	options.Restrictions, _ = resources.ParseRestrictions(func(name string) string {
 		return map[string]string{"ALLOWED_IMAGE_PREFIXES": "docker.io/library/memcached"}[name]
@@ -292,7 +292,7 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	metadata := func(name string) shardtest.Edit {
 		return func(s *v1beta1.MemcachedSpec) {
-			s.PodMetadata = v1beta1.PodMetadata{Labels: map[string]string{name: "1"}, Annotations: map[string]string{name: "2"}}
+			s.Pod.Metadata = v1beta1.Metadata{Labels: map[string]string{name: "1"}, Annotations: map[string]string{name: "2"}}
 		}
 	}
 	old, update := shardtest.Revision(t, metadata("old")), shardtest.Revision(t, metadata("new"))
@@ -351,8 +351,8 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 	strategy := func(change func(*v1beta1.UpdateStrategy)) func(*observation.Observation) {
 		return func(obs *observation.Observation) {
-			obs.Memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{}
-			change(obs.Memcached.Spec.UpdateStrategy)
+			obs.Memcached.Spec.UpdateStrategy = v1beta1.UpdateStrategy{}
+			change(&obs.Memcached.Spec.UpdateStrategy)
 		}
 	}
 	restore := func(obs *observation.Observation, name string, phase v1beta1.TransferPhase) {
@@ -382,16 +382,12 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 		"an invalid window": {strategy(func(s *v1beta1.UpdateStrategy) {
 			s.MaintenanceWindows = []v1beta1.MaintenanceWindow{{Start: "13:00", TimeZone: "Europe/Bonn"}}
 		}), rollout.GateUpdateStrategyInvalid, "Europe/Bonn", 0},
-		"a handover without a handover": {func(obs *observation.Observation) {
-			strategy(func(s *v1beta1.UpdateStrategy) { s.Type = v1beta1.UpdateHandover })(obs)
-			obs.Memcached.Spec.Handover.Mode = v1beta1.HandoverDisabled
-		}, rollout.GateUpdateStrategyInvalid, "set handover.mode to Strict or Available", 0},
 		"a recent update": {func(obs *observation.Observation) {
-			strategy(func(s *v1beta1.UpdateStrategy) { s.MinIntervalSeconds = ptr.To[int32](60) })(obs)
+			strategy(func(s *v1beta1.UpdateStrategy) { s.MinPeriodSeconds = ptr.To[int32](60) })(obs)
 			record(obs, 20*time.Second)
-		}, rollout.GateMinIntervalNotElapsed, "", 40 * time.Second},
+		}, rollout.GateMinPeriodNotElapsed, "", 40 * time.Second},
 		"a hit ratio": {func(obs *observation.Observation) {
-			strategy(func(s *v1beta1.UpdateStrategy) { s.HitRatioGate = &v1beta1.HitRatioGate{} })(obs)
+			strategy(func(s *v1beta1.UpdateStrategy) { s.HitRatioGate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop} })(obs)
 			record(obs, 20*time.Second)
 		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%)", 5 * time.Second},
 		"the first of two restores that run": {func(obs *observation.Observation) {
@@ -406,7 +402,7 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 			obs := plantest.Running(t, 3)
 			c.change(obs)
 			if name != "nothing" {
-				obs.Memcached.Spec.Threads = ptr.To[int32](2) // an update, which begins with shard 0
+				obs.Memcached.Spec.Config.Threads = ptr.To[int32](2) // an update, which begins with shard 0
 			}
 			p := plantest.Plan(obs)
 			if p.Decision.Gate != c.gate || !strings.Contains(p.Decision.Message, c.message) || p.Decision.RequeueAfter != c.again {
@@ -430,16 +426,16 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 		want   []string
 	}{
 		"it is paused": {func(s *v1beta1.MemcachedSpec) { s.Paused = true }, []string{"update ReplicaSet cache-1", drains}},
-		"it is paused, and its spec is as before": {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Threads = true, ptr.To[int32](4) },
+		"it is paused, and its spec is as before": {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Config.Threads = true, ptr.To[int32](4) },
 			[]string{"update ReplicaSet cache-1"}},
 		"its update strategy is invalid": {func(s *v1beta1.MemcachedSpec) {
-			s.Handover.Mode, s.UpdateStrategy = v1beta1.HandoverDisabled, &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
+			s.UpdateStrategy.MaintenanceWindows = []v1beta1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 60, TimeZone: "Europe/Nowhere"}}
 		}, []string{"update ReplicaSet cache-1", drains}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2)
 			former := obs.Pods["cache-1"][0]
-			obs.Memcached.Spec.Threads = ptr.To[int32](2)
+			obs.Memcached.Spec.Config.Threads = ptr.To[int32](2)
 			plantest.Read(obs)
 			obs.ReplicaSet("cache-1").Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
 			shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
@@ -491,7 +487,7 @@ func TestResultHasTheErrorsToRetry(t *testing.T) {
 }
 
 func TestReportsOfSecretsAreForgottenWithTheirPods(t *testing.T) {
-	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} })
+	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} })
 	report := agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "abc"}}
 	obs.Agents["cache-0-x"] = agentwire.Status{Secrets: &report}
 	obs.Secrets = map[types.UID]agentwire.Secrets{"cache-1-x": report, "gone": report}
@@ -499,7 +495,7 @@ func TestReportsOfSecretsAreForgottenWithTheirPods(t *testing.T) {
 	if len(obs.Secrets) != 2 || !obs.Secrets["cache-0-x"].ReadAt.Equal(obs.Now) || !obs.Secrets["cache-1-x"].ReadAt.IsZero() {
 		t.Errorf("%+v", obs.Secrets)
 	}
-	obs.Memcached.Spec.TLS = nil
+	obs.Memcached.Spec.TLS = v1beta1.TLSSpec{}
 	if obs.ReadSecrets(); len(obs.Secrets) != 0 {
 		t.Errorf("without TLS: %+v", obs.Secrets)
 	}
@@ -515,7 +511,7 @@ func TestReportsOfSecretsAreReadEachMinute(t *testing.T) {
 		"one is due":                 {[2]time.Duration{10 * time.Second, time.Minute}, false, []string{"again in 1s"}},
 		"one's agent doesn't answer": {[2]time.Duration{10 * time.Second, time.Minute}, true, []string{"again in 1s"}},
 	} {
-		obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{} })
+		obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} })
 		for i, pod := range []*corev1.Pod{obs.Pods["cache-0"][0], obs.Pods["cache-1"][0]} {
 			shardtest.MountTLS(pod, "cache-tls")
 			obs.Secrets[pod.UID] = agentwire.Secrets{ReadAt: obs.Now.Add(-c.ago[i])}

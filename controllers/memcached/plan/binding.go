@@ -19,7 +19,7 @@ const bindingInterval = 5 * time.Minute
 // planBinding creates the Secret, or updates an existing Secret and keeps the password in it.
 func planBinding(obs *observation.Observation, build *resources.Builder) (p Binding) {
 	m := obs.Memcached
-	if !m.Spec.Binding.Enabled || m.Spec.Paused {
+	if !m.Spec.Access.Binding.IsEnabled() || m.Spec.Paused {
 		return Binding{}
 	}
 	p.Status = &v1beta1.BindingStatus{}
@@ -58,7 +58,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 
 // Binding is what workloads are bound to.
 type Binding struct {
-	// Status to report until the Secret was written; nil without spec.binding.
+	// Status to report until the Secret was written; nil without spec.access.binding.
 	Status  *v1beta1.BindingStatus
 	Actions Actions
 }

@@ -27,7 +27,7 @@ func planBootstrap(obs *observation.Observation, shards []shard.State, specIsVal
 	case p.Status.IsRunning():
 		p.Actions = trackRestore(obs, shards, p.Status)
 		p.Status.Message = text.Truncate(p.Status.Message, v1beta1.MaxMessage)
-	case p.Status == nil && m.Spec.Bootstrap != nil && specIsValid && !m.Spec.Paused && *m.Spec.Size > 0 && isNew(obs):
+	case p.Status == nil && m.Spec.Backup.Bootstrap != nil && specIsValid && !m.Spec.Paused && *m.Spec.Size > 0 && isNew(obs):
 		p.Status = &v1beta1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1beta1.TransferRunning, Message: "creating the shards that a restore will fill"}
 	}
 	return p
@@ -65,8 +65,8 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 	case exists && found.Owner != observation.Ours && found.Owner != observation.Predecessors:
 		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
 			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
-	case !exists && m.Spec.Bootstrap == nil:
-		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: spec.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
+	case !exists && m.Spec.Backup.Bootstrap == nil:
+		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: spec.backup.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
 	case !exists && len(unready) > 0:
 		b.Message = "waiting for all shards to become ready before filling them: " + strings.Join(unready, ", ")
 	case !exists:
@@ -122,7 +122,7 @@ func restoreSummary(restore *v1beta1.MemcachedRestore) string {
 // bootstrapRestore returns the restore that fills the shards while they serve, with the default
 // rate limit.
 func bootstrapRestore(obs *observation.Observation, name string) *v1beta1.MemcachedRestore {
-	from := obs.Memcached.Spec.Bootstrap.DeepCopy()
+	from := obs.Memcached.Spec.Backup.Bootstrap.DeepCopy()
 	restore := &v1beta1.MemcachedRestore{
 		ObjectMeta: *obs.Owned.DeepCopy(),
 		Spec: v1beta1.MemcachedRestoreSpec{

@@ -16,7 +16,7 @@ import (
 )
 
 func fromNightly(s *v1beta1.MemcachedSpec) {
-	s.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: "nightly"}, DeadlineSeconds: ptr.To[int32](60)}
+	s.Backup.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: "nightly"}, DeadlineSeconds: ptr.To[int32](60)}
 }
 
 // withoutShards removes all shards, as of a new Memcached.
@@ -45,7 +45,7 @@ func TestOnlyNewMemcachedIsFilled(t *testing.T) {
 		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, false},
 		"its spec is wrong":   {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, false},
 		"it has size 0":       {func(obs *observation.Observation) { *obs.Memcached.Spec.Size = 0 }, false},
-		"it isn't filled":     {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, false},
+		"it isn't filled":     {func(obs *observation.Observation) { obs.Memcached.Spec.Backup.Bootstrap = nil }, false},
 		"it is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, false},
 		"it had shards": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0"}}
@@ -129,10 +129,10 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
 		"a former Memcached's restore is there": {func(obs *observation.Observation) { restore(obs, v1beta1.TransferComplete, observation.Predecessors) }, v1beta1.TransferRunning,
 			"waiting for garbage collection of MemcachedRestore cache-bootstrap of a deleted Memcached with the same name", false},
-		"spec.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1beta1.TransferFailed,
-			"the shards started empty: spec.bootstrap was removed, and MemcachedRestore cache-bootstrap doesn't exist", false},
-		"spec.bootstrap was removed during the restore": {func(obs *observation.Observation) {
-			obs.Memcached.Spec.Bootstrap = nil
+		"spec.backup.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Backup.Bootstrap = nil }, v1beta1.TransferFailed,
+			"the shards started empty: spec.backup.bootstrap was removed, and MemcachedRestore cache-bootstrap doesn't exist", false},
+		"spec.backup.bootstrap was removed during the restore": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Bootstrap = nil
 			restore(obs, "", observation.Ours)
 		}, v1beta1.TransferRunning, "restored no items yet", false},
 	} {
@@ -152,7 +152,7 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 
 func TestBootstrapRestoreHasTheDefaultRateLimit(t *testing.T) {
 	obs := filling(t)
-	b := obs.Memcached.Spec.Bootstrap
+	b := obs.Memcached.Spec.Backup.Bootstrap
 	b.MaxAgeSeconds, b.MaxTTLSeconds = ptr.To[int32](7), ptr.To[int32](8)
 	restore := plantest.Plan(obs).Actions.Create[0].(*v1beta1.MemcachedRestore)
 	want := v1beta1.MemcachedRestoreSpec{MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "nightly"},

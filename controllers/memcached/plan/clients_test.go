@@ -41,7 +41,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 		want    []string
 		message string
 	}{
-		"spec.binding isn't set":           {func(obs *observation.Observation) { obs.Memcached.Spec.Binding.Enabled = false }, nil, ""},
+		"spec.access.binding isn't set":    {func(obs *observation.Observation) { obs.Memcached.Spec.Access.Binding.Mode = v1beta1.BindingDisabled }, nil, ""},
 		"it is new":                        {func(*observation.Observation) {}, []string{"create Secret cache-binding", "again in 30s"}, ""},
 		"it lists all shards":              {listed(2), []string{"create Secret cache-binding"}, ""}, // it may have been deleted
 		"it lists all shards, as is known": {func(obs *observation.Observation) { listed(2)(obs); failed(obs, time.Minute) }, []string{"again in 4m0s"}, ""},
@@ -55,7 +55,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 		"it can't be read, and exists":     {func(obs *observation.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true })
+			obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Access.Binding.Mode = v1beta1.BindingSecret })
 			c.change(obs)
 			p := plantest.Plan(obs)
 			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" {
@@ -75,7 +75,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 
 // published returns an observation of a Memcached whose pods have a list of all its shards, of a minute ago.
 func published(t *testing.T, size int32) *observation.Observation {
-	obs := plantest.Running(t, size, func(s *v1beta1.MemcachedSpec) { s.Discovery.Enabled = true })
+	obs := plantest.Running(t, size, func(s *v1beta1.MemcachedSpec) { s.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache })
 	list := plan.ShardList{Version: obs.Now.Add(-time.Minute).Unix()}
 	for _, name := range obs.Names {
 		list.Servers = append(list.Servers, name+".default.svc|10.96.0.1|11211")
@@ -131,7 +131,9 @@ func TestClientsFindTheShards(t *testing.T) {
 				delete(pods[0].Annotations, annotations.Discovery)
 			}
 		}, 3, true, 3, plan.ScaleInDelay},
-		"discovery is disabled": {func(obs *observation.Observation) { obs.Memcached.Spec.Discovery.Enabled = false }, 0, false, 3, 0},
+		"discovery is disabled": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Access.Discovery.Mode = v1beta1.DiscoveryDisabled
+		}, 0, false, 3, 0},
 		"a template has a newer list": {func(obs *observation.Observation) {
 			newer := plan.ShardList{Version: obs.Now.Unix(), Servers: plan.PublishedList(obs).Servers}
 			obs.ReplicaSet("cache-0").Spec.Template.Annotations[annotations.Discovery] = newer.String()

@@ -11,7 +11,7 @@ import (
 
 func TestServicesOfAShardAreDeletedBeforeItsPod(t *testing.T) {
 	obs := plantest.Observation(0, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"ready", "ready"})
-	obs.Memcached.Spec.Service.Type = v1beta1.ServiceLoadBalancer
+	obs.Memcached.Spec.Access.External.Mode = v1beta1.ExternalLoadBalancer
 	for ordinal, state := range []string{"ours", "ours", "foreign"} {
 		plantest.AddObject(obs, resources.ExternalKey(resources.ShardName("cache", ordinal)), state)
 	}
@@ -28,7 +28,7 @@ func TestServicesOfAShardAreDeletedBeforeItsPod(t *testing.T) {
 	if got := deleted(); !slices.Equal(got, want) {
 		t.Errorf("the order is %q, want %q", got, want)
 	}
-	*obs.Memcached.Spec.Size, obs.Memcached.Spec.Service.Type = 1, v1beta1.ServiceClusterIP
+	*obs.Memcached.Spec.Size, obs.Memcached.Spec.Access.External.Mode = 1, v1beta1.ExternalDisabled
 	want = []string{"Service cache-1-ext", "Service cache-0-ext", "Service cache-1", "ReplicaSet cache-1"}
 	if got := deleted(); !slices.Equal(got, want) {
 		t.Errorf("with type ClusterIP, the order is %q, want %q", got, want)

@@ -55,7 +55,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 		return Discovery{list: PublishedList(obs).String()}
 	}
 	p := Discovery{}
-	if m.Spec.Discovery.Enabled {
+	if m.Spec.Access.Discovery.IsEnabled() {
 		last, was := PublishedList(obs), m.Status.Discovery
 		list := ShardList{last.Version, serversToList(obs, shards, last.Servers)}
 		if !slices.Equal(list.Servers, last.Servers) {
@@ -160,7 +160,7 @@ func clusterIP(obs *observation.Observation, name string) (ip string) {
 
 // Discovery is what clients with auto discovery read.
 type Discovery struct {
-	// Status to report; nil without spec.discovery.
+	// Status to report; nil without spec.access.discovery.
 	Status *v1beta1.DiscoveryStatus
 	// list as pods have it; empty without one.
 	list string

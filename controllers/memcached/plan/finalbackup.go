@@ -36,7 +36,7 @@ func planFinalBackup(obs *observation.Observation) FinalBackup {
 // planDeletion decides how the deletion of a Memcached that wants a backup continues.
 func planDeletion(obs *observation.Observation) FinalBackup {
 	m, name, backup := obs.Memcached, observation.FinalBackupName(obs.Memcached), obs.FinalBackup
-	limit := v1beta1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
+	limit := v1beta1.Seconds(m.Spec.Backup.Final.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
 	deadline := m.DeletionTimestamp.Add(limit)
 	change, message := FinalizerChange{}, ""
 	switch {
@@ -77,7 +77,7 @@ func WithoutBackup(why string) FinalizerChange {
 // newFinalBackup returns the final backup. It has no owner, so that it outlives the
 // Memcached.
 func newFinalBackup(m *v1beta1.Memcached, labels map[string]string) *v1beta1.MemcachedBackup {
-	spec := m.Spec.FinalBackup.DeepCopy()
+	spec := m.Spec.Backup.Final.DeepCopy()
 	return &v1beta1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: observation.FinalBackupName(m), Labels: maps.Clone(labels)},
 		Spec: v1beta1.MemcachedBackupSpec{

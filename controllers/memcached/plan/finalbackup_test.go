@@ -30,7 +30,7 @@ func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obs := deletedObservation()
 			m := obs.Memcached
-			m.Spec.FinalBackup = &v1beta1.FinalBackup{}
+			m.Spec.Backup.Final = &v1beta1.FinalBackup{}
 			obs.FinalBackup = &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: observation.FinalBackupName(m), Labels: c.labels}}
 			obs.FinalBackup.Spec.MemcachedRef.Name = c.of
 			obs.FinalBackup.Status.Phase, obs.FinalBackup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Items: 7}
@@ -105,7 +105,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) {
-				s.DeletionPolicy, s.FinalBackup = v1beta1.DeletionBackup, &v1beta1.FinalBackup{DeadlineSeconds: ptr.To[int32](300)}
+				s.DeletionPolicy, s.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{DeadlineSeconds: ptr.To[int32](300)}
 			})
 			obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1beta1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
 			c.change(obs)
@@ -119,7 +119,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
 	obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) {
 		s.DeletionPolicy = v1beta1.DeletionBackup
-		s.FinalBackup = &v1beta1.FinalBackup{RateLimit: &v1beta1.RateLimit{ItemsPerSecond: ptr.To[int32](7)}, DeadlineSeconds: ptr.To[int32](1800),
+		s.Backup.Final = &v1beta1.FinalBackup{RateLimit: &v1beta1.RateLimit{ItemsPerSecond: ptr.To[int32](7)}, DeadlineSeconds: ptr.To[int32](1800),
 			Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}
 	})
 	obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1beta1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}

@@ -91,7 +91,7 @@ func specProblem(obs *observation.Observation, restrictions resources.Restrictio
 	case unstated != "":
 		return &shard.Problem{Reason: v1beta1.ReasonProtectionNotStated, Message: unstated + "; nothing changes until then"}
 	case obs.ImageError != nil:
-		return &shard.Problem{Reason: v1beta1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
+		return &shard.Problem{Reason: v1beta1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.pod.image, nothing changes until then"}
 	case unsupported != "":
 		return &shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
 	case tls != "":
@@ -100,7 +100,7 @@ func specProblem(obs *observation.Observation, restrictions resources.Restrictio
 		return &shard.Problem{Reason: v1beta1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
 	case len(obs.UpdateRevision.String()) > resources.MaxRevision:
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
-			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.podMetadata or spec.scheduling, nothing changes until then",
+			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.pod.metadata, affinity or topologySpreadConstraints, nothing changes until then",
 			len(obs.UpdateRevision.String()), resources.MaxRevision)}
 	}
 	return nil

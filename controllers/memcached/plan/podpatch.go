@@ -27,16 +27,16 @@ func resize(pod *corev1.Pod, to resources.PodRevision) PodPatch {
 // annotation; empty to keep it.
 func updateInPlace(s *shard.State, to resources.PodRevision, restart, record string) PodPatch {
 	podAnnotations, labels := map[string]any{}, map[string]any{}
-	for name := range s.PodRevision.Spec.PodMetadata.Annotations {
+	for name := range s.PodRevision.Spec.Pod.Metadata.Annotations {
 		podAnnotations[name] = nil
 	}
 	for name, value := range resources.PodAnnotations(to) {
 		podAnnotations[name] = value
 	}
-	for name := range s.PodRevision.Spec.PodMetadata.Labels {
+	for name := range s.PodRevision.Spec.Pod.Metadata.Labels {
 		labels[name] = nil
 	}
-	for name, value := range to.Spec.PodMetadata.Labels {
+	for name, value := range to.Spec.Pod.Metadata.Labels {
 		labels[name] = value
 	}
 	protections := resources.Protections(&to.Spec)

@@ -33,7 +33,7 @@ func TestPatchesOfAPodAreOneWrite(t *testing.T) {
 
 // Otherwise the agent would reject the rollback of an update that switched authentication on.
 func TestRollbackRemovesAProtectionOnPurpose(t *testing.T) {
-	former, secured := shardtest.Revision(t), shardtest.Revision(t, func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} })
+	former, secured := shardtest.Revision(t), shardtest.Revision(t, func(s *v1beta1.MemcachedSpec) { s.Auth.Mode = v1beta1.AuthRequired })
 	s := &shard.State{Observation: shard.Observation{Active: shardtest.Pod("first", secured), PodRevision: secured}}
 	if patch := string(updateInPlace(s, former, "", "").Bytes()); !strings.Contains(patch, `\"auth\":\"Disabled\"`) {
 		t.Error(patch)

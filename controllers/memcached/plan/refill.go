@@ -44,10 +44,10 @@ func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 		return Refills{}
 	}
 	p := Refills{Actions: planRefillCleanup(obs)}
-	if m.Spec.Refill == nil || m.Status.Bootstrap.IsRunning() {
+	if !m.Spec.Backup.Refill.IsEnabled() || m.Status.Bootstrap.IsRunning() {
 		return p
 	}
-	maxAge := v1beta1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1beta1.DefaultRefillMaxAgeSeconds)
+	maxAge := v1beta1.Seconds(m.Spec.Backup.Refill.MaxAgeSeconds, v1beta1.DefaultRefillMaxAgeSeconds)
 	for i := range shards {
 		s := &shards[i]
 		if !lostItems(s) {
@@ -120,7 +120,7 @@ func newestBackup(m *v1beta1.Memcached, backups []*v1beta1.MemcachedBackup, from
 // refillRestore returns the restore that fills one shard while it serves, with the default
 // rate limit.
 func refillRestore(obs *observation.Observation, s *shard.State, name, backup string) *v1beta1.MemcachedRestore {
-	spec, meta := obs.Memcached.Spec.Refill.DeepCopy(), *obs.Owned.DeepCopy()
+	spec, meta := obs.Memcached.Spec.Backup.Refill.DeepCopy(), *obs.Owned.DeepCopy()
 	meta.Name = name
 	meta.Labels[v1beta1.LabelShard] = strconv.Itoa(s.Ordinal)
 	meta.Annotations = map[string]string{annotations.Refills: string(s.Active.UID)}

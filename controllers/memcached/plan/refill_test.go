@@ -34,7 +34,7 @@ func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v
 }
 
 func withRefill(s *v1beta1.MemcachedSpec) {
-	s.Refill = &v1beta1.Refill{MaxAgeSeconds: ptr.To[int32](7200), MaxTTLSeconds: ptr.To[int32](900)}
+	s.Backup.Refill = v1beta1.Refill{Mode: v1beta1.RefillNewestBackup, MaxAgeSeconds: ptr.To[int32](7200), MaxTTLSeconds: ptr.To[int32](900)}
 }
 
 // refills returns which restores a plan creates, and its events about lost shards.
@@ -93,15 +93,17 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"it was lost after an update":    {replaced, refilled},
 		"an update in place preceded":    {func(obs *observation.Observation) { last(obs).Revision = "former" }, refilled},
 		"an update will replace it":      {func(obs *observation.Observation) { obs.Memcached.Spec.Memory = update.Spec.Memory; replaced(obs) }, refilled},
-		"spec.refill isn't set":          {func(obs *observation.Observation) { obs.Memcached.Spec.Refill = nil }, nil},
+		"spec.backup.refill isn't set":   {func(obs *observation.Observation) { obs.Memcached.Spec.Backup.Refill = v1beta1.Refill{} }, nil},
 		"the Memcached is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, nil},
 		"the Memcached is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
 		"a restore fills the new Memcached": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, RestoreName: "cache-bootstrap"}
 			obs.Restores["cache-bootstrap"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{}, Owner: observation.Ours}
 		}, nil},
-		"no backup exists":                    {func(obs *observation.Observation) { obs.Backups = nil }, []string{v1beta1.EventRefillSkipped}},
-		"all backups are too old":             {func(obs *observation.Observation) { obs.Memcached.Spec.Refill.MaxAgeSeconds = ptr.To[int32](1800) }, []string{v1beta1.EventRefillSkipped}},
+		"no backup exists": {func(obs *observation.Observation) { obs.Backups = nil }, []string{v1beta1.EventRefillSkipped}},
+		"all backups are too old": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Refill.MaxAgeSeconds = ptr.To[int32](1800)
+		}, []string{v1beta1.EventRefillSkipped}},
 		"a newer backup lacks the lost items": {func(obs *observation.Observation) { takeBackup(obs, "after", 30*time.Second) }, refilled},
 		"a backup was taken as it started":    {func(obs *observation.Observation) { takeBackup(obs, "after", time.Minute) }, refilled},
 		"a newer backup is running": {func(obs *observation.Observation) {
@@ -196,9 +198,9 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	if diff := cmp.Diff(want, describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	obs.Memcached.Spec.Refill = nil
+	obs.Memcached.Spec.Backup.Refill = v1beta1.Refill{}
 	if diff := cmp.Diff(want, describe(plantest.Plan(obs).Actions)); diff != "" {
-		t.Errorf("without spec.refill (-want +got):\n%s", diff)
+		t.Errorf("without spec.backup.refill (-want +got):\n%s", diff)
 	}
 }
 

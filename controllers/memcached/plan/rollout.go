@@ -26,10 +26,10 @@ func planRollout(obs *observation.Observation, shards []shard.State, checks pref
 
 // rolloutInput returns what the rollout decides by.
 func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.Input {
-	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1beta1.UpdateStrategy{})
+	m, strategy := obs.Memcached, &obs.Memcached.Spec.UpdateStrategy
 	in := rollout.Input{
 		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
-		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1beta1.Seconds(strategy.MinIntervalSeconds, 0),
+		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0),
 	}
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Rollout)
@@ -53,8 +53,6 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 	var err error
 	if in.WindowOpensIn, err = window.OpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
 		in.Invalid = err.Error()
-	} else if strategy.Type == v1beta1.UpdateHandover && m.Spec.Handover.Mode == v1beta1.HandoverDisabled {
-		in.Invalid = "updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
 	}
 	return in
 }
@@ -63,8 +61,8 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 // recovered. It is nil when the gate doesn't apply: it isn't configured, the shard had too
 // few requests before the update, or the update was long ago and to another revision, so that
 // clients may request other keys by now.
-func hitRatioRecovery(gate *v1beta1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
-	if gate == nil || last == nil {
+func hitRatioRecovery(gate v1beta1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
+	if !gate.IsEnabled() || last == nil {
 		return nil
 	}
 	minRequests := int64(ptr.Deref(gate.MinRequests, v1beta1.DefaultHitRatioMinRequests))
@@ -75,7 +73,7 @@ func hitRatioRecovery(gate *v1beta1.HitRatioGate, last *shard.State, target stri
 		Shard: last.Name, Before: float64(last.Record.Hits) / float64(last.Record.Gets),
 		Share: float64(ptr.Deref(gate.Percent, v1beta1.DefaultHitRatioPercent)) / 100, MinRequests: minRequests,
 		Waited: now.Sub(last.Record.At), Timeout: v1beta1.Seconds(gate.TimeoutSeconds, v1beta1.DefaultHitRatioTimeoutSeconds),
-		Continue: gate.OnTimeout == v1beta1.TimeoutContinue,
+		Continue: gate.Mode == v1beta1.HitRatioGateContinue,
 	}
 	if last.Record.Revision != target && r.Waited >= r.Timeout {
 		return nil

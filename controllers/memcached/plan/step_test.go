@@ -105,7 +105,7 @@ func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
 }
 
 func TestHitRatioGateWaitsForTheShardThatWasUpdatedLast(t *testing.T) {
-	gate := &v1beta1.HitRatioGate{Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60), OnTimeout: v1beta1.TimeoutContinue}
+	gate := v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateContinue, Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60)}
 	updated := func(revision string, ago, gets, hits int64) *shard.State {
 		return &shard.State{Agent: &agentwire.Status{RecentGets: 200, RecentHits: 50}, Observation: shard.Observation{Name: "cache-0",
 			Record: &shard.UpdateRecord{Revision: revision, At: time.Unix(1000-ago, 0), Gets: gets, Hits: hits}}}
@@ -115,11 +115,11 @@ func TestHitRatioGateWaitsForTheShardThatWasUpdatedLast(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		gate *v1beta1.HitRatioGate
+		gate v1beta1.HitRatioGate
 		last *shard.State
 		want *rollout.Recovery
 	}{
-		{"no gate", nil, updated("update", 1, 1000, 800), nil},
+		{"no gate", v1beta1.HitRatioGate{}, updated("update", 1, 1000, 800), nil},
 		{"no shard was updated", gate, nil, nil},
 		{"just updated", gate, updated("update", 1, 1000, 800), recovery(time.Second)},
 		{"just enough requests before", gate, updated("update", 1, 100, 80), recovery(time.Second)},

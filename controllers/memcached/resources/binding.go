@@ -12,7 +12,7 @@ import (
 // (https://servicebinding.io/spec/core/1.1.0/).
 const bindingType corev1.SecretType = "servicebinding.io/memcached"
 
-// BindingSecret returns the Secret of spec.binding with the addresses of the first shards, without the password.
+// BindingSecret returns the Secret of spec.access.binding with the addresses of the first shards, without the password.
 func (b *Builder) BindingSecret(size int) *corev1.Secret {
 	servers := make([]string, size)
 	for ordinal := range servers {

@@ -7,7 +7,7 @@
 //	Service             cache                headless: cache-0.cache.<namespace>.svc
 //	PodDisruptionBudget cache                evictions of one shard at a time
 //	Service             cache-0 … cache-2    a shard's address, which outlives its pods
-//	Service             cache-0-ext …        a shard's address outside the cluster, with service.type LoadBalancer
+//	Service             cache-0-ext …        a shard's address outside the cluster, with access.external.mode LoadBalancer
 //	ReplicaSet          cache-0 … cache-2    one replica; the template configures the next pod
 //
 // A ReplicaSet's template applies to pods that are created later and never to the running one

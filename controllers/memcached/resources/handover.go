@@ -35,7 +35,9 @@ const (
 )
 
 // HandsOver reports whether new pods of a Memcached hand over their items.
-func HandsOver(m *v1beta1.Memcached) bool { return m.Spec.Handover.Mode != v1beta1.HandoverDisabled }
+func HandsOver(m *v1beta1.Memcached) bool {
+	return m.Spec.UpdateStrategy.Handover.Mode != v1beta1.HandoverDisabled
+}
 
 // CanHandOver reports whether a pod was created with what a handover requires.
 func CanHandOver(pod *corev1.Pod) bool {
@@ -71,7 +73,7 @@ func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
 		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(readableByAll).
 		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
 	container := &spec.Containers[0]
-	if mode := b.memcached.Spec.Handover.Mode; mode == v1beta1.HandoverAvailable {
+	if mode := b.memcached.Spec.UpdateStrategy.Handover.Mode; mode == v1beta1.HandoverAvailable {
 		container.WithArgs("-handover-mode", string(mode))
 	}
 	container.

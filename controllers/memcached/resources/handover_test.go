@@ -32,7 +32,7 @@ func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 		{"1Ti", v1beta1.HandoverDisabled, 60, 90},
 	} {
 		m := memcached(1, func(s *v1beta1.MemcachedSpec) {
-			s.Memory, s.Handover.Mode = ptr.To(resource.MustParse(c.memory)), c.mode
+			s.Memory, s.UpdateStrategy.Handover.Mode = ptr.To(resource.MustParse(c.memory)), c.mode
 		})
 		pod := podOf(t, m)
 		args := pod.Containers[0].Args
@@ -46,7 +46,7 @@ func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 
 // A change of the mode must not disturb pods: their revision is the same.
 func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
-	off := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = v1beta1.HandoverDisabled })
+	off := memcached(1, func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled })
 	a, b := mustMarshal(podOf(t, memcached(1, nil))), mustMarshal(podOf(t, off))
 	if a == b {
 		t.Error("the mode doesn't change the template")
@@ -76,7 +76,7 @@ func TestModeAvailableIsAFlagOfTheAgent(t *testing.T) {
 	for mode, want := range map[v1beta1.HandoverMode]bool{
 		v1beta1.HandoverAvailable: true, v1beta1.HandoverStrict: false, "": false, v1beta1.HandoverDisabled: false,
 	} {
-		args := podOf(t, memcached(1, func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = mode })).Containers[0].Args
+		args := podOf(t, memcached(1, func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy.Handover.Mode = mode })).Containers[0].Args
 		i := slices.Index(args, "-handover-mode")
 		if (i >= 0) != want || want && args[i+1] != "Available" {
 			t.Errorf("mode %q: %q", mode, args)
@@ -95,7 +95,7 @@ func TestPodOfAMoveAvoidsTheNode(t *testing.T) {
 		"two zones": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{zone, zone}}}}, 2},
 	} {
-		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Scheduling.Affinity = c.affinity })
+		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.Affinity = c.affinity })
 		build, shard := NewBuilder(m, options), Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}
 		was := mustMarshal(build.podTemplate("cache-0", nil, &shard))
 		shard.AvoidNode = "node-7"

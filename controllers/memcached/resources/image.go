@@ -97,7 +97,7 @@ func splitReference(ref string) (repository, tag, digest string, err error) {
 
 // UnsupportedVersion returns why a version of memcached isn't supported, and what to do; empty if it
 // is. Versions newer than the operator are supported.
-func UnsupportedVersion(version string, tls *v1beta1.TLS, auth *v1beta1.Auth) string {
+func UnsupportedVersion(version string, tls v1beta1.TLSSpec, auth v1beta1.AuthSpec) string {
 	if version == "" {
 		return ""
 	}
@@ -113,10 +113,10 @@ func UnsupportedVersion(version string, tls *v1beta1.TLS, auth *v1beta1.Auth) st
 		return fmt.Sprintf("version %s isn't supported: it has remotely triggered crashes that were fixed in 1.6.3 (CVE-2020-10931, CVE-2020-22570). Use 1.6.3 or newer", version)
 	}
 	isBefore := func(patch int) bool { return v[0] == 1 && v[1] == 6 && v[2] < patch }
-	if auth != nil && isBefore(44) {
+	if auth.IsRequired() && isBefore(44) {
 		return fmt.Sprintf("version %s isn't supported with spec.auth: clients can crash it without logging in, or bypass the login (fixed in 1.6.42 to 1.6.44). Use 1.6.44 or newer", version)
 	}
-	if tls != nil && isBefore(39) {
+	if tls.IsEnabled() && isBefore(39) {
 		return fmt.Sprintf("version %s isn't supported with spec.tls: it can wait for more data although it has received a pipelined request. Use 1.6.39 or newer", version)
 	}
 	return ""

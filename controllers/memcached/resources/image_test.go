@@ -87,7 +87,7 @@ func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
 		"1.6.18446744073709551617":     true,
 		"9223372036854775807.1.000001": false,
 	} {
-		if why := UnsupportedVersion(version, nil, nil); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, v1beta1.TLSSpec{}, v1beta1.AuthSpec{}); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}
@@ -95,7 +95,7 @@ func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
 
 func TestVersionsThatHangWithTLSAreUnsupportedWithIt(t *testing.T) {
 	for version, unsupported := range map[string]bool{"": false, "1.6.18": true, "1.6.38": true, "1.6.39": false, "1.6.45": false, "1.7.0": false} {
-		if why := UnsupportedVersion(version, &v1beta1.TLS{}, nil); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}, v1beta1.AuthSpec{}); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}
@@ -103,7 +103,7 @@ func TestVersionsThatHangWithTLSAreUnsupportedWithIt(t *testing.T) {
 
 func TestVersionsThatALoginCrashesAreUnsupportedWithIt(t *testing.T) {
 	for version, unsupported := range map[string]bool{"": false, "1.6.18": true, "1.6.43": true, "1.6.44": false, "1.6.45": false, "1.7.0": false} {
-		if why := UnsupportedVersion(version, nil, &v1beta1.Auth{}); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, v1beta1.TLSSpec{}, v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}

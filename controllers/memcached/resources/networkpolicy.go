@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -66,12 +65,12 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 			metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: b.options.OperatorNamespace})))
 	}
 	var clients []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
-	switch spec := b.memcached.Spec.NetworkPolicy; {
+	switch spec := b.memcached.Spec.Access.NetworkPolicy; {
 	case spec.Mode == v1beta1.NetworkPolicyOpen: // a rule without peers admits everyone
 	case len(spec.AllowedClients) == 0:
 		clients = append(clients, pods(nil))
 	default:
-		peers, err := convertPeers("spec.networkPolicy.allowedClients", spec.AllowedClients)
+		peers, err := convertPeers("spec.access.networkPolicy.allowedClients", spec.AllowedClients)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +89,7 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 	if len(scrapers) > 0 { // a rule without peers would admit everyone
 		rules = append(rules, rule(agentwire.MetricsPort, scrapers...))
 	}
-	if b.memcached.Spec.Discovery.Enabled {
+	if b.memcached.Spec.Access.Discovery.IsEnabled() {
 		rules = append(rules, rule(agentwire.DiscoveryPort, clients...))
 	}
 	if HandsOver(b.memcached) {
@@ -108,9 +107,9 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 // scrapers returns who can connect to the port of the metrics; none if the Memcached isn't monitored. A flood of
 // connections from others could keep Prometheus from reading them.
 func (b *Builder) scrapers() ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
-	monitoring := &b.memcached.Spec.Monitoring
-	if len(monitoring.From) > 0 || !ptr.Deref(monitoring.Enabled, true) {
-		return convertPeers("spec.monitoring.from", monitoring.From)
+	allowed := b.memcached.Spec.Access.NetworkPolicy.AllowedScrapers
+	if len(allowed) > 0 || !b.memcached.Spec.Monitoring.IsEnabled() {
+		return convertPeers("spec.access.networkPolicy.allowedScrapers", allowed)
 	}
 	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())}
 	if namespaces := b.options.MonitoringNamespaces; len(namespaces) > 0 {

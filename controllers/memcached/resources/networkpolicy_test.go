@@ -42,23 +42,23 @@ func TestNetworkPolicyFollowsItsMode(t *testing.T) {
 	)
 	from := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: selects("sre")}}
 	for name, c := range map[string]struct {
-		policy           v1beta1.NetworkPolicy
-		monitoring       v1beta1.Monitoring
+		policy           v1beta1.NetworkPolicySpec
+		monitoring       v1beta1.MonitoringSpec
 		namespaces       []string // of Prometheus
 		clients, metrics string
 	}{
 		"the default":              {clients: namespace, metrics: namespace},
-		"the default, written out": {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyRestricted}, clients: namespace, metrics: namespace},
-		"allowed clients": {policy: v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{
+		"the default, written out": {policy: v1beta1.NetworkPolicySpec{Mode: v1beta1.NetworkPolicyRestricted}, clients: namespace, metrics: namespace},
+		"allowed clients": {policy: v1beta1.NetworkPolicySpec{AllowedClients: []networkingv1.NetworkPolicyPeer{
 			{NamespaceSelector: selects("shop")}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/16"}}}}}, clients: clients, metrics: namespace},
-		"open":                          {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyOpen}, clients: everyone, metrics: namespace},
-		"disabled":                      {policy: v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyDisabled}, clients: noRule, metrics: noRule},
+		"open":                          {policy: v1beta1.NetworkPolicySpec{Mode: v1beta1.NetworkPolicyOpen}, clients: everyone, metrics: namespace},
+		"disabled":                      {policy: v1beta1.NetworkPolicySpec{Mode: v1beta1.NetworkPolicyDisabled}, clients: noRule, metrics: noRule},
 		"Prometheus is elsewhere":       {namespaces: []string{"monitoring", "p8s"}, clients: namespace, metrics: prometheus},
-		"peers of the metrics":          {monitoring: v1beta1.Monitoring{From: from}, namespaces: []string{"monitoring"}, clients: namespace, metrics: named},
-		"not monitored":                 {monitoring: v1beta1.Monitoring{Enabled: new(false)}, namespaces: []string{"monitoring"}, clients: namespace, metrics: noRule},
-		"not monitored by the operator": {monitoring: v1beta1.Monitoring{Enabled: new(false), From: from}, clients: namespace, metrics: named},
+		"peers of the metrics":          {policy: v1beta1.NetworkPolicySpec{AllowedScrapers: from}, namespaces: []string{"monitoring"}, clients: namespace, metrics: named},
+		"not monitored":                 {monitoring: v1beta1.MonitoringSpec{Mode: v1beta1.MonitoringDisabled}, namespaces: []string{"monitoring"}, clients: namespace, metrics: noRule},
+		"not monitored by the operator": {policy: v1beta1.NetworkPolicySpec{AllowedScrapers: from}, monitoring: v1beta1.MonitoringSpec{Mode: v1beta1.MonitoringDisabled}, clients: namespace, metrics: named},
 	} {
-		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy, s.Monitoring = c.policy, c.monitoring })
+		m := memcached(1, func(s *v1beta1.MemcachedSpec) { s.Access.NetworkPolicy, s.Monitoring = c.policy, c.monitoring })
 		peers, err := peersByPort(m, Options{OperatorNamespace: "operators", MonitoringNamespaces: c.namespaces})
 		if err != nil || peers[11211] != c.clients || peers[9150] != c.metrics {
 			t.Errorf("%s: clients %s, want %s; metrics %s, want %s; %v", name, peers[11211], c.clients, peers[9150], c.metrics, err)
@@ -79,10 +79,12 @@ func TestPeerThatTheAPIServerRejectsIsAnError(t *testing.T) {
 		"label":    {PodSelector: selects("not a value")},
 	} {
 		for field, change := range map[string]func(*v1beta1.MemcachedSpec, []networkingv1.NetworkPolicyPeer){
-			"spec.networkPolicy.allowedClients[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) {
-				s.NetworkPolicy.AllowedClients = peers
+			"spec.access.networkPolicy.allowedClients[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) {
+				s.Access.NetworkPolicy.AllowedClients = peers
 			},
-			"spec.monitoring.from[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) { s.Monitoring.From = peers },
+			"spec.access.networkPolicy.allowedScrapers[1]": func(s *v1beta1.MemcachedSpec, peers []networkingv1.NetworkPolicyPeer) {
+				s.Access.NetworkPolicy.AllowedScrapers = peers
+			},
 		} {
 			m := memcached(1, func(s *v1beta1.MemcachedSpec) {
 				change(s, []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}, peer})

@@ -60,7 +60,7 @@ func (k Key) Ordinal(memcached string) (int, bool) {
 	return Ordinal(memcached, name)
 }
 
-// DiscoveryName returns the name of the Service with the endpoint of spec.discovery.
+// DiscoveryName returns the name of the Service with the endpoint of spec.access.discovery.
 func DiscoveryName(memcached string) string { return memcached + "-discovery" }
 
 // DiscoveryEndpoint returns the address of that endpoint, as host:port.
@@ -76,7 +76,7 @@ func ExternalKey(shard string) Key { return Key{KindService, shard + externalSuf
 
 // IsExternal reports whether each shard of a Memcached has such a Service.
 func IsExternal(m *v1beta1.Memcached) bool {
-	return m.Spec.Service.Type == v1beta1.ServiceLoadBalancer
+	return m.Spec.Access.External.Mode == v1beta1.ExternalLoadBalancer
 }
 
 // Keys returns the keys of the objects that a Memcached should have, in the order of their creation:
@@ -87,7 +87,7 @@ func Keys(m *v1beta1.Memcached) []Key {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
 	keys = append(keys, Key{KindService, m.Name})
-	if m.Spec.Discovery.Enabled {
+	if m.Spec.Access.Discovery.IsEnabled() {
 		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
 	}
 	keys = append(keys, Key{KindPodDisruptionBudget, m.Name})
@@ -110,7 +110,7 @@ func IsDisabled(m *v1beta1.Memcached, key Key) bool {
 	case key.Kind != KindService:
 		return false
 	case key.Name == DiscoveryName(m.Name):
-		return !m.Spec.Discovery.Enabled
+		return !m.Spec.Access.Discovery.IsEnabled()
 	default:
 		_, isShards := key.Ordinal(m.Name)
 		return isShards && strings.HasSuffix(key.Name, externalSuffix) && !IsExternal(m)
@@ -118,7 +118,7 @@ func IsDisabled(m *v1beta1.Memcached, key Key) bool {
 }
 
 func hasNetworkPolicy(m *v1beta1.Memcached) bool {
-	return m.Spec.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
+	return m.Spec.Access.NetworkPolicy.Mode != v1beta1.NetworkPolicyDisabled
 }
 
 // ShardName returns the name of a shard, its ReplicaSet and its Service.
@@ -310,7 +310,7 @@ func (b *Builder) podDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConf
 // service returns what all Services have in common. The operator's labels come last, so that no
 // label of the spec replaces one.
 func (b *Builder) service(name string, labels map[string]string) *corev1ac.ServiceApplyConfiguration {
-	add := b.memcached.Spec.Service
+	add := b.memcached.Spec.Access.ServiceMetadata
 	return corev1ac.Service(name, b.namespace).
 		WithLabels(add.Labels).
 		WithLabels(labels).
@@ -345,12 +345,12 @@ func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration
 	return b.service(d.Key.Name, labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeLoadBalancer).
-			WithLoadBalancerSourceRanges(b.memcached.Spec.Service.LoadBalancerSourceRanges...).
+			WithLoadBalancerSourceRanges(b.memcached.Spec.Access.External.SourceRanges...).
 			WithSelector(labels).
 			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached)))
 }
 
-// discoveryService returns the Service with the endpoint of spec.discovery, which the pods of all
+// discoveryService returns the Service with the endpoint of spec.access.discovery, which the pods of all
 // shards serve.
 func (b *Builder) discoveryService() *corev1ac.ServiceApplyConfiguration {
 	return b.service(DiscoveryName(b.name), b.labels).

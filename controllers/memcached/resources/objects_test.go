@@ -59,7 +59,7 @@ func TestBuildMatchesGoldenFiles(t *testing.T) {
 			}
 			o := options
 			o.OmitRunAsUser = name == "openshift"
-			image, err := ResolveImage(m.Spec.Image, m.Spec.Version, o.DefaultImage)
+			image, err := ResolveImage(m.Spec.Pod.Image, m.Spec.Version, o.DefaultImage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,11 +101,11 @@ func render(t *testing.T, objects []Object) []byte {
 
 func memcached(size int32, change func(*v1beta1.MemcachedSpec)) *v1beta1.Memcached {
 	m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{
-		Size:           &size,
-		Memory:         ptr.To(resource.MustParse("64Mi")),
-		MaxItemSize:    ptr.To(resource.MustParse("1Mi")),
-		MaxConnections: ptr.To[int32](1024),
-		Threads:        ptr.To[int32](4),
+		Size:   &size,
+		Memory: ptr.To(resource.MustParse("64Mi")),
+		Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")),
+			MaxConnections: ptr.To[int32](1024),
+			Threads:        ptr.To[int32](4)},
 	}}
 	m.Name, m.Namespace, m.UID = "cache", "default", "uid"
 	if change != nil {
@@ -183,8 +183,8 @@ func TestExternalServiceOfTheLongestNameIsValid(t *testing.T) {
 // The port of the agent must never be reachable from outside the cluster, and the Services inside it keep their type.
 func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
 	m := memcached(2, func(s *v1beta1.MemcachedSpec) {
-		s.Service.Type, s.Discovery.Enabled = v1beta1.ServiceLoadBalancer, true
-		s.Service.Annotations = map[string]string{"example.com/internal": "true"}
+		s.Access.External.Mode, s.Access.Discovery.Mode = v1beta1.ExternalLoadBalancer, v1beta1.DiscoveryElastiCache
+		s.Access.ServiceMetadata.Annotations = map[string]string{"example.com/internal": "true"}
 	})
 	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
 	if err != nil {
@@ -221,15 +221,15 @@ func FuzzBuild(f *testing.F) {
 		}
 		m := memcached(size, func(s *v1beta1.MemcachedSpec) {
 			s.Memory = resource.NewQuantity(memory, resource.BinarySI)
-			s.ExtraArgs = []string{arg}
-			s.Discovery.Enabled = size%2 == 1
+			s.Config.ExtraArgs = []string{arg}
+			s.Access.Discovery.Mode = map[bool]v1beta1.DiscoveryMode{true: v1beta1.DiscoveryElastiCache}[size%2 == 1]
 			if size%3 > 0 {
-				s.Service.Type = v1beta1.ServiceLoadBalancer
+				s.Access.External.Mode = v1beta1.ExternalLoadBalancer
 			}
-			s.Service.Labels = map[string]string{label: value}
-			s.PodMetadata.Labels = map[string]string{label: value}
-			s.PodMetadata.Annotations = map[string]string{label: value}
-			s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: topology, MaxSkew: 1}}
+			s.Access.ServiceMetadata.Labels = map[string]string{label: value}
+			s.Pod.Metadata.Labels = map[string]string{label: value}
+			s.Pod.Metadata.Annotations = map[string]string{label: value}
+			s.Pod.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: topology, MaxSkew: 1}}
 		})
 		m.Name = name
 		image := Image{Reference: fallback, Version: "1.6.45"}

@@ -56,7 +56,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	}
 	spec := *common.scheduling // each template its own copy of the top level
 	pod := corev1ac.PodTemplateSpec().
-		WithLabels(revision.Spec.PodMetadata.Labels).
+		WithLabels(revision.Spec.Pod.Metadata.Labels).
 		WithLabels(labels).
 		WithAnnotations(common.annotations).
 		WithSpec((&spec).
@@ -69,7 +69,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithVolumes(volumes(revision.Volume)...).
 			WithInitContainers(agentInstaller(b.options)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
-	if account := revision.Spec.PodSecurity.ServiceAccountName; account != "" {
+	if account := revision.Spec.Pod.ServiceAccountName; account != "" {
 		spec.WithServiceAccountName(account)
 	}
 	if shard.AvoidNode != "" {
@@ -78,7 +78,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
-		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1beta1.HandoverStrict))})
+		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict))})
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
@@ -89,7 +89,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 func (b *Builder) newTemplate(revision PodRevision) *template {
 	return &template{
 		scheduling:  b.schedulingSpec(&revision.Spec),
-		security:    podSecurity(&revision.Spec.PodSecurity, b.options),
+		security:    podSecurity(&revision.Spec.Pod.SecurityContext, b.options),
 		resources:   convert[corev1ac.ResourceRequirementsApplyConfiguration](revision.Resources),
 		annotations: PodAnnotations(revision),
 	}
@@ -97,7 +97,7 @@ func (b *Builder) newTemplate(revision PodRevision) *template {
 
 // PodAnnotations returns the annotations of a pod of a revision.
 func PodAnnotations(revision PodRevision) map[string]string {
-	all := maps.Clone(revision.Spec.PodMetadata.Annotations)
+	all := maps.Clone(revision.Spec.Pod.Metadata.Annotations)
 	if all == nil {
 		all = map[string]string{}
 	}
@@ -113,7 +113,7 @@ func PodAnnotations(revision PodRevision) map[string]string {
 
 // schedulingSpec returns the part of a pod's spec that the user writes in Kubernetes' own types.
 func (b *Builder) schedulingSpec(spec *v1beta1.MemcachedSpec) *corev1ac.PodSpecApplyConfiguration {
-	scheduling := *spec.Scheduling.DeepCopy()
+	scheduling := *spec.Pod.Scheduling.DeepCopy()
 	if scheduling.TopologySpreadConstraints == nil && (scheduling.Affinity == nil || scheduling.Affinity.PodAntiAffinity == nil) {
 		if scheduling.Affinity == nil {
 			scheduling.Affinity = &corev1.Affinity{}
@@ -123,7 +123,7 @@ func (b *Builder) schedulingSpec(spec *v1beta1.MemcachedSpec) *corev1ac.PodSpecA
 	return convert[corev1ac.PodSpecApplyConfiguration](struct {
 		v1beta1.Scheduling
 		ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	}{scheduling, spec.ImagePullSecrets})
+	}{scheduling, spec.Pod.ImagePullSecrets})
 }
 
 // avoidNode returns an affinity that also excludes a node.
@@ -161,7 +161,7 @@ func spreadShards(labels map[string]string) *corev1.PodAntiAffinity {
 }
 
 // podSecurity returns the security context of a pod, which complies with the restricted level of Pod Security.
-func podSecurity(own *v1beta1.PodSecurity, options Options) *corev1ac.PodSecurityContextApplyConfiguration {
+func podSecurity(own *v1beta1.SecurityContext, options Options) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := corev1.PodSecurityContext{
 		RunAsNonRoot: new(true),
 		RunAsUser:    own.RunAsUser, RunAsGroup: own.RunAsGroup,
@@ -253,8 +253,8 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 			corev1ac.VolumeMount().WithName("agent").WithMountPath(agentPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName("podinfo").WithMountPath(podInfoPath).WithReadOnly(true),
 		)
-	if revision.Spec.ImagePullPolicy != "" {
-		container.WithImagePullPolicy(revision.Spec.ImagePullPolicy)
+	if revision.Spec.Pod.ImagePullPolicy != "" {
+		container.WithImagePullPolicy(revision.Spec.Pod.ImagePullPolicy)
 	}
 	return container
 }

@@ -35,7 +35,7 @@ func TestMemoryIsRoomForItems(t *testing.T) {
 		{[]string{"-o", "slab_chunk_max=16"}, "memcached:1.6.45", 23},
 		{[]string{"-o", "slab_chunk_max=16384"}, "memcached:1.6.18", 23},
 	} {
-		spec := &memcached(1, func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = c.args }).Spec
+		spec := &memcached(1, func(s *v1beta1.MemcachedSpec) { s.Config.ExtraArgs = c.args }).Spec
 		revision := NewPodRevision(spec, Image{Reference: c.image})
 		want := strconv.FormatInt(64+c.pages, 10)
 		if i := slices.Index(revision.Arguments, "-m"); revision.Arguments[i+1] != want {

@@ -26,13 +26,13 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	}
 	sum := sha256.Sum256([]byte(mustMarshal([]any{
 		shard.Spec.NodeName, shard.Spec.ImagePullSecrets, running.ImagePullPolicy,
-		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt, revision.Spec.PodSecurity,
+		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt, revision.Spec.Pod.SecurityContext, revision.Spec.Pod.ServiceAccountName,
 	})))
 	name := b.name + "-preflight-" + hex.EncodeToString(sum[:5])
 
 	spec := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
 		NodeName:           shard.Spec.NodeName,
-		ServiceAccountName: revision.Spec.PodSecurity.ServiceAccountName,
+		ServiceAccountName: revision.Spec.Pod.ServiceAccountName,
 		ImagePullSecrets:   shard.Spec.ImagePullSecrets,
 		Tolerations:        shard.Spec.Tolerations,
 		PriorityClassName:  shard.Spec.PriorityClassName,
@@ -66,7 +66,7 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 			WithTerminationGracePeriodSeconds(0).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithSecurityContext(podSecurity(&revision.Spec.PodSecurity, b.options)).
+			WithSecurityContext(podSecurity(&revision.Spec.Pod.SecurityContext, b.options)).
 			WithVolumes(
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 					WithSizeLimit(resource.MustParse("32Mi"))),

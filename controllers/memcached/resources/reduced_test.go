@@ -14,7 +14,8 @@ import (
 // What is left of a spec that is too large must be small.
 func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
 	const root = "../../.."
-	removed := []string{".imagePullSecrets", ".scheduling", ".podMetadata", ".podSecurity", ".networkPolicy.allowedClients", ".monitoring.from", ".service.labels", ".service.annotations"}
+	removed := []string{".pod.imagePullSecrets", ".pod.nodeSelector", ".pod.tolerations", ".pod.affinity", ".pod.topologySpreadConstraints", ".pod.metadata", ".pod.securityContext",
+		".access.networkPolicy.allowedClients", ".access.networkPolicy.allowedScrapers", ".access.serviceMetadata"}
 	found := map[string]bool{}
 	for _, path := range unbounded(testcrd.Schema(t, root, "memcacheds").Properties["spec"], "") {
 		i := slices.IndexFunc(removed, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
@@ -33,8 +34,8 @@ func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
 		}
 	}
 	m := &v1beta1.Memcached{}
-	m.Spec.PodMetadata.Labels = map[string]string{"a": strings.Repeat("x", MaxSpec)}
-	if ReduceSpec(m); m.Spec.PodMetadata.Labels != nil || !IsReduced(m) {
+	m.Spec.Pod.Metadata.Labels = map[string]string{"a": strings.Repeat("x", MaxSpec)}
+	if ReduceSpec(m); m.Spec.Pod.Metadata.Labels != nil || !IsReduced(m) {
 		t.Errorf("reduced to %+v", m)
 	}
 }

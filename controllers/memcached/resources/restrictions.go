@@ -7,28 +7,30 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // The settings that restrict what a spec may contain, as environment variables of the operator. An
 // empty setting allows all values.
 const (
-	// settingImages lists prefixes of spec.image, separated by commas. Each contains a slash, and
+	// settingImages lists prefixes of spec.pod.image, separated by commas. Each contains a slash, and
 	// ends where a part of an image reference does.
 	settingImages = "ALLOWED_IMAGE_PREFIXES"
-	// settingLabels and settingAnnotations list prefixes of the keys in spec.podMetadata
-	// and spec.service.
+	// settingLabels and settingAnnotations list prefixes of the keys in spec.pod.metadata
+	// and spec.access.serviceMetadata.
 	settingLabels      = "ALLOWED_POD_LABEL_PREFIXES"
 	settingAnnotations = "ALLOWED_POD_ANNOTATION_PREFIXES"
-	// settingPriorityClasses lists values of spec.scheduling.priorityClassName.
+	// settingPriorityClasses lists values of spec.pod.priorityClassName.
 	settingPriorityClasses = "ALLOWED_PRIORITY_CLASSES"
 	// settingTolerations and settingAffinity are false if a spec must not contain
-	// spec.scheduling.tolerations, or affinity and nodeSelector.
+	// spec.pod.tolerations, or affinity and nodeSelector.
 	settingTolerations = "ALLOW_TOLERATIONS"
 	settingAffinity    = "ALLOW_AFFINITY"
-	// settingServiceAccounts lists values of spec.podSecurity.serviceAccountName, and of serviceAccountName of a store.
+	// settingServiceAccounts lists values of spec.pod.serviceAccountName, and of serviceAccountName of a store.
 	settingServiceAccounts = "ALLOWED_SERVICE_ACCOUNTS"
-	// settingServiceTypes lists values of spec.service.type, in addition to ClusterIP.
+	// settingServiceTypes lists the types of Services that spec.access may lead to, in addition to ClusterIP.
 	settingServiceTypes = "ALLOWED_SERVICE_TYPES"
 	// settingSecrets lists prefixes of the names of Secrets: those that the shards' pods mount, except for the Secret of the
 	// handovers, and those of a store.
@@ -60,8 +62,8 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 		}
 	}
 	for _, name := range r.serviceTypes {
-		if name != string(v1beta1.ServiceClusterIP) && name != string(v1beta1.ServiceLoadBalancer) {
-			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, v1beta1.ServiceClusterIP, v1beta1.ServiceLoadBalancer)
+		if name != string(corev1.ServiceTypeClusterIP) && name != string(corev1.ServiceTypeLoadBalancer) {
+			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer)
 		}
 	}
 	for setting, deny := range map[string]*bool{settingTolerations: &r.denyTolerations, settingAffinity: &r.denyAffinity} {
@@ -79,35 +81,35 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 }
 
 // Violation returns which value of a Memcached's spec the settings don't allow, and what to do; empty if they
-// allow all. Without spec.image, the image is the operator's default, which they always allow.
+// allow all. Without spec.pod.image, the image is the operator's default, which they always allow.
 func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 	spec := &m.Spec
-	scheduling, account, service := &spec.Scheduling, spec.PodSecurity.ServiceAccountName, spec.Service.Type
+	scheduling, account := &spec.Pod.Scheduling, spec.Pod.ServiceAccountName
 	switch {
-	case spec.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Image, prefix) }):
-		return violation("spec.image "+spec.Image, settingImages, r.images)
+	case spec.Pod.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Pod.Image, prefix) }):
+		return violation("spec.pod.image "+spec.Pod.Image, settingImages, r.images)
 	case scheduling.PriorityClassName != "" && !allows(r.priorityClasses, func(name string) bool { return name == scheduling.PriorityClassName }):
-		return violation("spec.scheduling.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
+		return violation("spec.pod.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
 	case r.denyTolerations && len(scheduling.Tolerations) > 0:
-		return violation("spec.scheduling.tolerations", settingTolerations, []string{"false"})
+		return violation("spec.pod.tolerations", settingTolerations, []string{"false"})
 	case r.denyAffinity && scheduling.Affinity != nil:
-		return violation("spec.scheduling.affinity", settingAffinity, []string{"false"})
+		return violation("spec.pod.affinity", settingAffinity, []string{"false"})
 	case r.denyAffinity && len(scheduling.NodeSelector) > 0:
-		return violation("spec.scheduling.nodeSelector", settingAffinity, []string{"false"})
+		return violation("spec.pod.nodeSelector", settingAffinity, []string{"false"})
 	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
-		return violation("spec.podSecurity.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
-	case service != "" && service != v1beta1.ServiceClusterIP && !allows(r.serviceTypes, func(name string) bool { return name == string(service) }):
-		return violation("spec.service.type "+string(service), settingServiceTypes, r.serviceTypes)
+		return violation("spec.pod.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
+	case IsExternal(m) && !allows(r.serviceTypes, func(name string) bool { return name == string(corev1.ServiceTypeLoadBalancer) }):
+		return violation("spec.access.external.mode LoadBalancer", settingServiceTypes, r.serviceTypes)
 	}
 	for _, keys := range []struct {
 		field, setting string
 		allowed        []string
 		of             map[string]string
 	}{
-		{"spec.podMetadata.labels", settingLabels, r.labels, spec.PodMetadata.Labels},
-		{"spec.podMetadata.annotations", settingAnnotations, r.annotations, spec.PodMetadata.Annotations},
-		{"spec.service.labels", settingLabels, r.labels, spec.Service.Labels},
-		{"spec.service.annotations", settingAnnotations, r.annotations, spec.Service.Annotations},
+		{"spec.pod.metadata.labels", settingLabels, r.labels, spec.Pod.Metadata.Labels},
+		{"spec.pod.metadata.annotations", settingAnnotations, r.annotations, spec.Pod.Metadata.Annotations},
+		{"spec.access.serviceMetadata.labels", settingLabels, r.labels, spec.Access.ServiceMetadata.Labels},
+		{"spec.access.serviceMetadata.annotations", settingAnnotations, r.annotations, spec.Access.ServiceMetadata.Annotations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
 			if !allows(keys.allowed, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
@@ -122,12 +124,12 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 func (r Restrictions) SecretViolation(m *v1beta1.Memcached) string {
 	certificate, users, binding := v1beta1.TLSSecretName(m.Name, m.Spec.TLS), v1beta1.AuthSecretName(m.Name, m.Spec.Auth), v1beta1.BindingSecretName(m.Name)
 	switch {
-	case m.Spec.TLS != nil && !r.allowSecret(certificate):
+	case m.Spec.TLS.IsEnabled() && !r.allowSecret(certificate):
 		return violation("spec.tls with the Secret "+certificate, settingSecrets, r.secrets)
-	case m.Spec.Auth != nil && !r.allowSecret(users):
+	case m.Spec.Auth.IsRequired() && !r.allowSecret(users):
 		return violation("spec.auth with the Secret "+users, settingSecrets, r.secrets)
-	case m.Spec.Binding.Enabled && !r.allowSecret(binding):
-		return violation("spec.binding with the Secret "+binding, settingSecrets, r.secrets)
+	case m.Spec.Access.Binding.IsEnabled() && !r.allowSecret(binding):
+		return violation("spec.access.binding with the Secret "+binding, settingSecrets, r.secrets)
 	}
 	return ""
 }

@@ -11,25 +11,30 @@ import (
 
 func TestSettingsRestrictTheSpec(t *testing.T) {
 	type settings map[string]string
-	image := func(image string) v1beta1.MemcachedSpec { return v1beta1.MemcachedSpec{Image: image} }
-	scheduling := func(s v1beta1.Scheduling) v1beta1.MemcachedSpec { return v1beta1.MemcachedSpec{Scheduling: s} }
+	image := func(image string) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{Image: image}}
+	}
+	scheduling := func(s v1beta1.Scheduling) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{Scheduling: s}}
+	}
 	labels := func(key string) v1beta1.MemcachedSpec {
-		return v1beta1.MemcachedSpec{PodMetadata: v1beta1.PodMetadata{Labels: map[string]string{"example.com/a": "", key: ""}}}
+		return v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{Metadata: v1beta1.Metadata{Labels: map[string]string{"example.com/a": "", key: ""}}}}
 	}
 	annotations := func(key string) v1beta1.MemcachedSpec {
-		return v1beta1.MemcachedSpec{PodMetadata: v1beta1.PodMetadata{Annotations: map[string]string{"example.com/a": "", key: ""}}}
+		return v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{Metadata: v1beta1.Metadata{Annotations: map[string]string{"example.com/a": "", key: ""}}}}
 	}
 	everything := v1beta1.MemcachedSpec{
-		Image: "evil.example.com/x", PodMetadata: v1beta1.PodMetadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
-		Scheduling:  v1beta1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
-		PodSecurity: v1beta1.PodSecurity{ServiceAccountName: "admin"}, Service: v1beta1.Service{Type: v1beta1.ServiceLoadBalancer},
-		TLS: &v1beta1.TLS{SecretName: "other"}, Auth: &v1beta1.Auth{SecretName: "other"}, Binding: v1beta1.Binding{Enabled: true},
+		Pod: v1beta1.MemcachedPod{Image: "evil.example.com/x", Metadata: v1beta1.Metadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
+			Scheduling:         v1beta1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
+			ServiceAccountName: "admin"},
+		Access: v1beta1.MemcachedAccess{External: v1beta1.ExternalSpec{Mode: v1beta1.ExternalLoadBalancer}, Binding: v1beta1.BindingSpec{Mode: v1beta1.BindingSecret}},
+		TLS:    v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "other"}, Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "other"},
 	}
 	account := func(name string) v1beta1.MemcachedSpec {
-		return v1beta1.MemcachedSpec{PodSecurity: v1beta1.PodSecurity{ServiceAccountName: name}}
+		return v1beta1.MemcachedSpec{Pod: v1beta1.MemcachedPod{ServiceAccountName: name}}
 	}
-	service := func(kind v1beta1.ServiceType) v1beta1.MemcachedSpec {
-		return v1beta1.MemcachedSpec{Service: v1beta1.Service{Type: kind}}
+	external := func(mode v1beta1.ExternalMode) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{External: v1beta1.ExternalSpec{Mode: mode}}}
 	}
 	secrets := settings{"ALLOWED_SECRET_PREFIXES": "memcached-,shop-"}
 	registry := settings{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/caches/, docker.io/library/memcached"}
@@ -44,31 +49,31 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		"an allowed image with a tag":       {registry, image("docker.io/library/memcached:1.6.45"), nil},
 		"an allowed image with a digest":    {registry, image("docker.io/library/memcached@sha256:0"), nil},
 		"an allowed image alone":            {registry, image("docker.io/library/memcached"), nil},
-		"an image of another registry":      {registry, image("registry.example.com.evil/caches/x"), []string{"spec.image registry.example.com.evil/caches/x", "ALLOWED_IMAGE_PREFIXES", "docker.io/library/memcached"}},
-		"an image with a longer name":       {registry, image("docker.io/library/memcached-evil:1"), []string{"spec.image"}},
-		"an image that a node would expand": {registry, image("memcached:1.6.45"), []string{"spec.image memcached:1.6.45"}},
+		"an image of another registry":      {registry, image("registry.example.com.evil/caches/x"), []string{"spec.pod.image registry.example.com.evil/caches/x", "ALLOWED_IMAGE_PREFIXES", "docker.io/library/memcached"}},
+		"an image with a longer name":       {registry, image("docker.io/library/memcached-evil:1"), []string{"spec.pod.image"}},
+		"an image that a node would expand": {registry, image("memcached:1.6.45"), []string{"spec.pod.image memcached:1.6.45"}},
 		"an allowed label":                  {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("team"), nil},
-		"another label":                     {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("app"), []string{"podMetadata.labels app", "ALLOWED_POD_LABEL_PREFIXES", "team,example.com/"}},
+		"another label":                     {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("app"), []string{"pod.metadata.labels app", "ALLOWED_POD_LABEL_PREFIXES", "team,example.com/"}},
 		"labels don't count as annotations": {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, labels("app"), nil},
-		"no annotation is allowed":          {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, annotations("b"), []string{"podMetadata.annotations b", "ALLOWED_POD_ANNOTATION_PREFIXES"}},
+		"no annotation is allowed":          {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, annotations("b"), []string{"pod.metadata.annotations b", "ALLOWED_POD_ANNOTATION_PREFIXES"}},
 		"an allowed priority class":         {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1beta1.Scheduling{PriorityClassName: "high"}), nil},
 		"another priority class":            {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1beta1.Scheduling{PriorityClassName: "higher"}), []string{"priorityClassName higher", "ALLOWED_PRIORITY_CLASSES"}},
-		"tolerations":                       {settings{"ALLOW_TOLERATIONS": "false"}, scheduling(v1beta1.Scheduling{Tolerations: []corev1.Toleration{{}}}), []string{"scheduling.tolerations", "ALLOW_TOLERATIONS"}},
+		"tolerations":                       {settings{"ALLOW_TOLERATIONS": "false"}, scheduling(v1beta1.Scheduling{Tolerations: []corev1.Toleration{{}}}), []string{"pod.tolerations", "ALLOW_TOLERATIONS"}},
 		"tolerations that are allowed":      {settings{"ALLOW_TOLERATIONS": "true"}, scheduling(v1beta1.Scheduling{Tolerations: []corev1.Toleration{{}}}), nil},
-		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"scheduling.affinity", "ALLOW_AFFINITY"}},
-		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"scheduling.nodeSelector", "ALLOW_AFFINITY"}},
+		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"pod.affinity", "ALLOW_AFFINITY"}},
+		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"pod.nodeSelector", "ALLOW_AFFINITY"}},
 		"an allowed service account":        {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh"), nil},
-		"another service account":           {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh-admin"), []string{"spec.podSecurity.serviceAccountName mesh-admin", "ALLOWED_SERVICE_ACCOUNTS", "cache,mesh"}},
+		"another service account":           {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh-admin"), []string{"spec.pod.serviceAccountName mesh-admin", "ALLOWED_SERVICE_ACCOUNTS", "cache,mesh"}},
 		"no service account":                {settings{"ALLOWED_SERVICE_ACCOUNTS": "-"}, account(""), nil},
-		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, service(v1beta1.ServiceLoadBalancer), []string{"spec.service.type LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
-		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1beta1.ServiceLoadBalancer), nil},
-		"ClusterIP is always allowed":       {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1beta1.ServiceClusterIP), nil},
-		"no type of Services":               {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(""), nil},
-		"another Secret with a certificate": {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{SecretName: "ingress"}}, []string{"spec.tls with the Secret ingress", "ALLOWED_SECRET_PREFIXES", "memcached-,shop-"}},
-		"the default name of a certificate": {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{}}, []string{"spec.tls with the Secret cache-tls"}},
-		"another Secret with users":         {secrets, v1beta1.MemcachedSpec{Auth: &v1beta1.Auth{SecretName: "admin-token"}}, []string{"spec.auth with the Secret admin-token"}},
-		"another Secret of a binding":       {secrets, v1beta1.MemcachedSpec{Binding: v1beta1.Binding{Enabled: true}}, []string{"spec.binding with the Secret cache-binding"}},
-		"allowed Secrets":                   {secrets, v1beta1.MemcachedSpec{TLS: &v1beta1.TLS{SecretName: "shop-tls"}, Auth: &v1beta1.Auth{SecretName: "memcached-users"}}, nil},
+		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, external(v1beta1.ExternalLoadBalancer), []string{"spec.access.external.mode LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
+		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, external(v1beta1.ExternalLoadBalancer), nil},
+		"no load balancer":                  {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, external(v1beta1.ExternalDisabled), nil},
+		"no mode":                           {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, external(""), nil},
+		"another Secret with a certificate": {secrets, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "ingress"}}, []string{"spec.tls with the Secret ingress", "ALLOWED_SECRET_PREFIXES", "memcached-,shop-"}},
+		"the default name of a certificate": {secrets, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}}, []string{"spec.tls with the Secret cache-tls"}},
+		"another Secret with users":         {secrets, v1beta1.MemcachedSpec{Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "admin-token"}}, []string{"spec.auth with the Secret admin-token"}},
+		"another Secret of a binding":       {secrets, v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{Binding: v1beta1.BindingSpec{Mode: v1beta1.BindingSecret}}}, []string{"spec.access.binding with the Secret cache-binding"}},
+		"allowed Secrets":                   {secrets, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "shop-tls"}, Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "memcached-users"}}, nil},
 		"Secrets that no field names":       {secrets, v1beta1.MemcachedSpec{}, nil},
 		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{}}}), nil},

@@ -35,8 +35,8 @@ func ReduceSpec(m *v1beta1.Memcached) {
 		return
 	}
 	s := &m.Spec
-	s.ImagePullSecrets, s.Scheduling, s.PodMetadata, s.PodSecurity = nil, v1beta1.Scheduling{}, v1beta1.PodMetadata{}, v1beta1.PodSecurity{}
-	s.NetworkPolicy.AllowedClients, s.Monitoring.From, s.Service.Labels, s.Service.Annotations = nil, nil, nil, nil
+	s.Pod.ImagePullSecrets, s.Pod.Scheduling, s.Pod.Metadata, s.Pod.SecurityContext = nil, v1beta1.Scheduling{}, v1beta1.Metadata{}, v1beta1.SecurityContext{}
+	s.Access.NetworkPolicy.AllowedClients, s.Access.NetworkPolicy.AllowedScrapers, s.Access.ServiceMetadata = nil, nil, v1beta1.Metadata{}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, ReducedSpec, "")
 }
 
@@ -69,21 +69,9 @@ type PodRevision struct {
 func NewPodRevision(spec *v1beta1.MemcachedSpec, image Image) PodRevision {
 	spec = spec.DeepCopy()
 	r := PodRevision{Image: image, Spec: v1beta1.MemcachedSpec{
-		Image:            image.Reference,
-		ImagePullPolicy:  spec.ImagePullPolicy,
-		ImagePullSecrets: spec.ImagePullSecrets,
-		Memory:           spec.Memory,
-		MaxConnections:   spec.MaxConnections,
-		Threads:          spec.Threads,
-		MaxItemSize:      spec.MaxItemSize,
-		ExtraArgs:        spec.ExtraArgs,
-		TLS:              spec.TLS,
-		Auth:             spec.Auth,
-		Resources:        spec.Resources,
-		Scheduling:       spec.Scheduling,
-		PodMetadata:      spec.PodMetadata,
-		PodSecurity:      spec.PodSecurity,
+		Memory: spec.Memory, Resources: spec.Resources, Config: spec.Config, Pod: spec.Pod, TLS: spec.TLS, Auth: spec.Auth,
 	}}
+	r.Spec.Pod.Image = image.Reference
 	r.text = mustMarshal(r.Spec)
 	r.derive()
 	return r
@@ -95,7 +83,7 @@ func ParsePodRevision(text string) (PodRevision, error) {
 	if err := json.Unmarshal([]byte(text), &r.Spec); err != nil {
 		return PodRevision{}, fmt.Errorf("parsing a pod revision: %w", err)
 	}
-	if s := r.Spec; s.Memory == nil || s.MaxItemSize == nil || s.MaxConnections == nil || s.Threads == nil || s.Image == "" {
+	if s := r.Spec; s.Memory == nil || s.Config.MaxItemSize == nil || s.Config.MaxConnections == nil || s.Config.Threads == nil || s.Pod.Image == "" {
 		return PodRevision{}, errors.New("parsing a pod revision: it is incomplete")
 	}
 	r.derive()
@@ -104,7 +92,7 @@ func ParsePodRevision(text string) (PodRevision, error) {
 
 // Parsed returns what ParsePodRevision returns for String, without parsing.
 func (r PodRevision) Parsed() PodRevision {
-	r.Image = Image{Reference: r.Spec.Image, Version: versionOf(r.Spec.Image)}
+	r.Image = Image{Reference: r.Spec.Pod.Image, Version: versionOf(r.Spec.Pod.Image)}
 	return r
 }
 
@@ -131,10 +119,10 @@ func argumentsOf(spec *v1beta1.MemcachedSpec) []string {
 		"-p", strconv.Itoa(agentwire.MemcachedPort),
 		"-U", "0",
 		"-m", strconv.FormatInt(megabytes(spec)+slabPages(spec), 10),
-		"-c", strconv.Itoa(int(*spec.MaxConnections)),
-		"-t", strconv.Itoa(int(*spec.Threads)),
-		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
-	}, spec.ExtraArgs, tlsArguments(spec.TLS), authArguments(spec.Auth))
+		"-c", strconv.Itoa(int(*spec.Config.MaxConnections)),
+		"-t", strconv.Itoa(int(*spec.Config.Threads)),
+		"-I", strconv.FormatInt(spec.Config.MaxItemSize.Value(), 10),
+	}, spec.Config.ExtraArgs, tlsArguments(spec.TLS), authArguments(spec.Auth))
 }
 
 // resourcesOf returns the resources of the memcached container: those of the spec and, by default,
@@ -181,8 +169,8 @@ func megabytes(spec *v1beta1.MemcachedSpec) int64 {
 // A restartable memcached does so when it starts, so they would be missing for items of other sizes.
 // Options that change the number also change the geometry of the memory, which requires a new pod.
 func slabPages(spec *v1beta1.MemcachedSpec) int64 {
-	words := slices.Concat([]string{"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10)}, spec.ExtraArgs)
-	return int64(slab.Of(words, versionOf(spec.Image)).Classes())
+	words := slices.Concat([]string{"-I", strconv.FormatInt(spec.Config.MaxItemSize.Value(), 10)}, spec.Config.ExtraArgs)
+	return int64(slab.Of(words, versionOf(spec.Pod.Image)).Classes())
 }
 
 // MemoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
@@ -191,7 +179,7 @@ func slabPages(spec *v1beta1.MemcachedSpec) int64 {
 // which counts towards the limit. The CRD's rule for resources.limits.memory has the same formula.
 func MemoryLimit(spec *v1beta1.MemcachedSpec) resource.Quantity {
 	items := megabytes(spec) * mebibyte
-	return *resource.NewQuantity(items/100*110+80*mebibyte+(8192+tlsConnection(spec.TLS))*int64(*spec.MaxConnections), resource.BinarySI)
+	return *resource.NewQuantity(items/100*110+80*mebibyte+(8192+tlsConnection(spec.TLS))*int64(*spec.Config.MaxConnections), resource.BinarySI)
 }
 
 // volumeSlack is space in the memory volume for more than the items: memcached's metadata file, the

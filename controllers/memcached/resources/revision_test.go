@@ -9,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
@@ -17,7 +20,7 @@ func hashOf(m *v1beta1.Memcached, image Image) string {
 }
 
 func TestPodRevisionRoundTrips(t *testing.T) {
-	m := memcached(3, func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = []string{"-o", "hash_algorithm=murmur3"} })
+	m := memcached(3, func(s *v1beta1.MemcachedSpec) { s.Config.ExtraArgs = []string{"-o", "hash_algorithm=murmur3"} })
 	want := NewPodRevision(&m.Spec, Image{Reference: "example.com:5000/mc:1.6.38-alpine", Version: "1.6.38"})
 	got, err := ParsePodRevision(want.String())
 	if err != nil {
@@ -47,16 +50,15 @@ func TestIncompletePodRevisionIsNotParsed(t *testing.T) {
 		_, err := ParsePodRevision(mustMarshal(fields))
 		return err
 	}
-	for _, field := range []string{"memory", "maxItemSize", "maxConnections", "threads", "image"} {
-		value, ok := complete[field]
-		if !ok {
-			t.Errorf("%s is not part of a pod revision", field)
+	for _, path := range [][]string{{"memory"}, {"config", "maxItemSize"}, {"config", "maxConnections"}, {"config", "threads"}, {"pod", "image"}} {
+		less := runtime.DeepCopyJSON(complete)
+		if _, ok, _ := unstructured.NestedFieldNoCopy(less, path...); !ok {
+			t.Errorf("%s is not part of a pod revision", path)
 		}
-		delete(complete, field)
-		if parse(complete) == nil {
-			t.Errorf("it is parsed without %s", field)
+		unstructured.RemoveNestedField(less, path...)
+		if parse(less) == nil {
+			t.Errorf("it is parsed without %s", path)
 		}
-		complete[field] = value
 	}
 	if err := parse(complete); err != nil {
 		t.Error(err)
@@ -70,10 +72,8 @@ func TestIncompletePodRevisionIsNotParsed(t *testing.T) {
 // A field that doesn't concern a pod must not make the shards outdated, and one that does must.
 // A new field of the API belongs to one of the two lists.
 func TestPodRevisionHasTheFieldsThatConcernAPod(t *testing.T) {
-	concerns := []string{"ImagePullPolicy", "ImagePullSecrets", "Memory", "MaxConnections", "Threads", "MaxItemSize", "ExtraArgs", "TLS", "Auth",
-		"Resources", "Scheduling", "PodMetadata", "PodSecurity"}
-	others := []string{"Size", "NetworkPolicy", "Discovery", "Binding", "Service", "Monitoring", "Handover", "UpdateStrategy", "Hashing", "Bootstrap", "FinalBackup", "DeletionPolicy", "Refill", "Paused",
-		"Version", "Image"} // the last two are in the resolved image
+	concerns := []string{"Memory", "Resources", "Config", "Pod", "TLS", "Auth"}
+	others := []string{"Size", "Access", "UpdateStrategy", "Backup", "Monitoring", "DeletionPolicy", "Paused", "Version"} // the last is in the resolved image
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	base := hashOf(memcached(3, nil), image)
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1beta1.MemcachedSpec]()) {

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,8 +21,8 @@ const (
 
 // tlsArguments returns memcached's arguments for TLS. The agent adds the files, and the addresses that the
 // modes require: memcached itself can't listen at one port with and without TLS.
-func tlsArguments(tls *v1beta1.TLS) []string {
-	if tls == nil {
+func tlsArguments(tls v1beta1.TLSSpec) []string {
+	if !tls.IsEnabled() {
 		return nil
 	}
 	words := []string{"-Z"}
@@ -31,7 +30,7 @@ func tlsArguments(tls *v1beta1.TLS) []string {
 		words = append(words, "-l", fmt.Sprintf("*:%d", agentwire.MemcachedPort), "-l", fmt.Sprintf("notls:*:%d", agentwire.MemcachedPort))
 	}
 	var options []string
-	if tls.MinVersion == v1beta1.TLS13 {
+	if tls.MinTLSVersion == v1beta1.TLS13 {
 		options = append(options, "ssl_min_version=3")
 	}
 	// Without the cache, a client that resumes sessions fails.
@@ -48,8 +47,8 @@ func tlsArguments(tls *v1beta1.TLS) []string {
 }
 
 // authArguments returns memcached's arguments for authentication. The agent writes the file.
-func authArguments(auth *v1beta1.Auth) []string {
-	if auth == nil {
+func authArguments(auth v1beta1.AuthSpec) []string {
+	if !auth.IsRequired() {
 		return nil
 	}
 	return []string{"-Y", "users"}
@@ -57,21 +56,21 @@ func authArguments(auth *v1beta1.Auth) []string {
 
 // Protections returns the protections that a spec states, with their modes.
 func Protections(spec *v1beta1.MemcachedSpec) agentwire.Protections {
-	stated := agentwire.Protections{agentwire.ProtectionAuth: agentwire.ProtectionOff, agentwire.ProtectionTLS: agentwire.ProtectionOff}
-	if spec.Auth != nil {
-		stated[agentwire.ProtectionAuth] = "Required"
+	stated := agentwire.Protections{}
+	if mode := spec.Auth.Mode; mode != "" {
+		stated[agentwire.ProtectionAuth] = string(mode)
 	}
-	if spec.TLS != nil {
-		stated[agentwire.ProtectionTLS] = cmp.Or(string(spec.TLS.Mode), "Required")
+	if mode := spec.TLS.Mode; mode != "" {
+		stated[agentwire.ProtectionTLS] = string(mode)
 	}
 	return stated
 }
 
 // tlsConnection returns how much more memory a connection costs with TLS, in bytes. In mode Permissive,
 // the agent forwards it.
-func tlsConnection(tls *v1beta1.TLS) int64 {
+func tlsConnection(tls v1beta1.TLSSpec) int64 {
 	switch {
-	case tls == nil:
+	case !tls.IsEnabled():
 		return 0
 	case tls.Mode == v1beta1.TLSPermissive:
 		return 48 << 10
@@ -80,21 +79,13 @@ func tlsConnection(tls *v1beta1.TLS) int64 {
 	}
 }
 
-// TLSProblem returns why the other fields of a spec don't allow its TLS, and what to do; empty if they do.
+// TLSProblem returns why the options of memcached in a spec don't allow its TLS, and what to do; empty if they do.
 func TLSProblem(spec *v1beta1.MemcachedSpec) string {
-	if spec.TLS == nil {
+	if !spec.TLS.IsEnabled() {
 		return ""
 	}
-	if i := slices.IndexFunc(spec.ExtraArgs, func(word string) bool { return strings.Contains(word, "ssl_") }); i >= 0 {
-		return fmt.Sprintf("spec.extraArgs contains %s; remove it: the operator sets the options of TLS, as spec.tls says", spec.ExtraArgs[i])
-	}
-	if spec.Resources == nil {
-		return ""
-	}
-	limit, limited := spec.Resources.Limits[corev1.ResourceMemory]
-	if least := MemoryLimit(spec); limited && limit.Cmp(least) < 0 {
-		return fmt.Sprintf("spec.resources.limits.memory is %s, too small for %d connections with TLS; set it to %s or more, remove it, or lower spec.maxConnections",
-			limit.String(), *spec.MaxConnections, least.String())
+	if i := slices.IndexFunc(spec.Config.ExtraArgs, func(word string) bool { return strings.Contains(word, "ssl_") }); i >= 0 {
+		return fmt.Sprintf("spec.config.extraArgs contains %s; remove it: the operator sets the options of TLS, as spec.tls says", spec.Config.ExtraArgs[i])
 	}
 	return ""
 }

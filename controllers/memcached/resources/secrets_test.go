@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -16,16 +14,17 @@ import (
 
 func TestArgumentsSayWhatIsDesiredOfTLS(t *testing.T) {
 	for _, c := range []struct {
-		tls  *v1beta1.TLS
+		tls  v1beta1.TLSSpec
 		want string
 	}{
-		{nil, ""},
-		{&v1beta1.TLS{}, "-Z"},
-		{&v1beta1.TLS{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesNone, MinVersion: v1beta1.TLS12}, "-Z"},
-		{&v1beta1.TLS{Mode: v1beta1.TLSPermissive}, "-Z -l *:11211 -l notls:*:11211"},
-		{&v1beta1.TLS{MinVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3"},
-		{&v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesOptional}, "-Z -o ssl_verify_mode=1,ssl_session_cache"},
-		{&v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired, MinVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3,ssl_verify_mode=2,ssl_session_cache"},
+		{v1beta1.TLSSpec{}, ""},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSDisabled}, ""},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}, "-Z"},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesNone, MinTLSVersion: v1beta1.TLS12}, "-Z"},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive}, "-Z -l *:11211 -l notls:*:11211"},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, MinTLSVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3"},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesOptional}, "-Z -o ssl_verify_mode=1,ssl_session_cache"},
+		{v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesRequired, MinTLSVersion: v1beta1.TLS13}, "-Z -o ssl_min_version=3,ssl_verify_mode=2,ssl_session_cache"},
 	} {
 		m := memcached(1, nil)
 		plain := argumentsOf(&m.Spec)
@@ -92,9 +91,9 @@ func TestPodsMountOnlyTheEntriesAndSecretsTheyMay(t *testing.T) {
 func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
 	m := memcached(1, nil)
 	plain := MemoryLimit(&m.Spec)
-	connections := int64(*m.Spec.MaxConnections)
+	connections := int64(*m.Spec.Config.MaxConnections)
 	for mode, more := range map[v1beta1.TLSMode]int64{v1beta1.TLSRequired: 24 << 10, v1beta1.TLSPermissive: 48 << 10} {
-		m.Spec.TLS = &v1beta1.TLS{Mode: mode}
+		m.Spec.TLS = v1beta1.TLSSpec{Mode: mode}
 		limit := MemoryLimit(&m.Spec)
 		if got := limit.Value() - plain.Value(); got != more*connections {
 			t.Errorf("%s: %d bytes more, want %d", mode, got, more*connections)
@@ -102,27 +101,14 @@ func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
 	}
 }
 
-func TestOtherFieldsCanMakeTLSImpossible(t *testing.T) {
+func TestOptionsOfTLSMakeItImpossible(t *testing.T) {
 	m := memcached(1, nil)
-	limit := func(bytes int64) *v1beta1.ResourceRequirements {
-		return &v1beta1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}}
-	}
-	plain := MemoryLimit(&m.Spec)
-	m.Spec.Resources, m.Spec.ExtraArgs = limit(plain.Value()), []string{"-o", "ssl_min_version=3"}
+	m.Spec.Config.ExtraArgs = []string{"-o", "ssl_min_version=3"}
 	if why := TLSProblem(&m.Spec); why != "" {
 		t.Errorf("without TLS: %s", why)
 	}
-	m.Spec.TLS = &v1beta1.TLS{}
-	if why := TLSProblem(&m.Spec); !strings.Contains(why, "spec.extraArgs contains ssl_min_version=3; remove it") {
+	m.Spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}
+	if why := TLSProblem(&m.Spec); !strings.Contains(why, "spec.config.extraArgs contains ssl_min_version=3; remove it") {
 		t.Errorf("with an option of TLS: %q", why)
-	}
-	m.Spec.ExtraArgs = nil
-	if why := TLSProblem(&m.Spec); !strings.Contains(why, "too small for 1024 connections with TLS") {
-		t.Errorf("with a limit of %s: %q", plain.String(), why)
-	}
-	least := MemoryLimit(&m.Spec)
-	m.Spec.Resources = limit(least.Value())
-	if why := TLSProblem(&m.Spec); why != "" {
-		t.Errorf("with a limit of %s: %s", least.String(), why)
 	}
 }

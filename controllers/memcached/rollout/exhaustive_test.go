@@ -129,7 +129,7 @@ var everyStrategy = []Input{
 	{SinceUpdate: -1, Paused: true},
 	{SinceUpdate: -1, Invalid: "timeZone is not known"},
 	{SinceUpdate: time.Second, AllowItemLoss: true},
-	{SinceUpdate: time.Second, MinInterval: time.Minute},
+	{SinceUpdate: time.Second, MinPeriod: time.Minute},
 	{SinceUpdate: -1, WindowOpensIn: time.Minute},
 	{SinceUpdate: -1, RestoreRunning: "fill"},
 	{SinceUpdate: time.Hour, Recovery: &Recovery{Shard: "cache-1", Before: 1, Share: 0.9, Waited: time.Hour, Timeout: time.Minute}},
@@ -214,7 +214,7 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, updated
 			in.Shards[2].Pod.Revision = updated
 		},
-		GateMinIntervalNotElapsed:    func(in *Input) { in.MinInterval = time.Minute },
+		GateMinPeriodNotElapsed:      func(in *Input) { in.MinPeriod = time.Minute },
 		GateOutsideMaintenanceWindow: func(in *Input) { in.WindowOpensIn = time.Hour },
 		GateHitRatioNotRecovered:     func(in *Input) { in.Recovery = &Recovery{Shard: "cache-2", Before: 1, Share: 1, Timeout: time.Hour} },
 		GateRestoreRunning:           func(in *Input) { in.RestoreRunning = "fill" },

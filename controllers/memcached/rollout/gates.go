@@ -15,7 +15,7 @@ const (
 	GateSecretInvalid            Gate = "SecretInvalid"
 	GateShardInTransition        Gate = "ShardInTransition"
 	GateShardUnavailable         Gate = "ShardUnavailable"
-	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
+	GateMinPeriodNotElapsed      Gate = "MinPeriodNotElapsed"
 	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
 	GateHitRatioNotRecovered     Gate = "HitRatioNotRecovered"
 	GateRestoreRunning           Gate = "RestoreRunning"
@@ -34,7 +34,7 @@ var gates = []gate{
 	secretInvalid,            // the shard can't use a Secret
 	shardInTransition,        // a shard is starting, moving, or yet to report its start
 	shardUnavailable,         // a shard is missing or doesn't serve
-	minIntervalNotElapsed,    // the previous shard was updated too recently
+	minPeriodNotElapsed,      // the previous shard was updated too recently
 	outsideMaintenanceWindow, // no maintenance window is open
 	hitRatioNotRecovered,     // clients of the previous shard still miss too much
 	restoreRunning,           // a restore writes items that a new pod would not have
@@ -113,13 +113,13 @@ func shardUnavailable(in Input, s Shard) (Decision, bool) {
 	return Decision{}, false
 }
 
-func minIntervalNotElapsed(in Input, s Shard) (Decision, bool) {
-	left := in.MinInterval - in.SinceUpdate
+func minPeriodNotElapsed(in Input, s Shard) (Decision, bool) {
+	left := in.MinPeriod - in.SinceUpdate
 	if in.SinceUpdate < 0 || left <= 0 {
 		return Decision{}, false
 	}
-	d := blockedBy(s, GateMinIntervalNotElapsed,
-		fmt.Sprintf("waiting until %s have passed since the update of the previous shard", in.MinInterval))
+	d := blockedBy(s, GateMinPeriodNotElapsed,
+		fmt.Sprintf("waiting until %s have passed since the update of the previous shard", in.MinPeriod))
 	return requeueAfter(d, left), true
 }
 

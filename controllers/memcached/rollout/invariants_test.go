@@ -4,7 +4,7 @@ import "fmt"
 
 // gatesInOrder are all gates in the order of evaluation.
 var gatesInOrder = []Gate{
-	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateShardInTransition, GateShardUnavailable, GateMinIntervalNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
+	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateShardInTransition, GateShardUnavailable, GateMinPeriodNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
 }
 
 // violation returns which invariant a decision violates; empty when none.

@@ -21,7 +21,7 @@ type world struct {
 	retries          int
 	allowCrossSeries bool
 	now              time.Duration
-	minInterval      time.Duration
+	minPeriod        time.Duration
 	windowOpensAt    time.Duration
 	hitRatioGate     *modelHitRatioGate
 	restoreRunning   string

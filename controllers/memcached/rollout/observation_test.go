@@ -267,7 +267,7 @@ func (w *world) observeAll() []observedShard {
 func (w *world) input(shards []observedShard) Input {
 	in := Input{Preflight: cmp.Or(w.preflights[w.preflightKey()], Needed), PreflightReason: "checking image " + w.target.image,
 		Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
-		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0), RestoreRunning: w.restoreRunning}
+		SinceUpdate: -1, MinPeriod: w.minPeriod, WindowOpensIn: max(w.windowOpensAt-w.now, 0), RestoreRunning: w.restoreRunning}
 	if in.Preflight == Refused {
 		in.PreflightReason = w.preflightFailures[w.preflightKey()]
 	}

@@ -220,7 +220,7 @@ func (s *sequence) fault() {
 	case 14:
 		toggle("quota", "allows no second pod")
 	case 15:
-		s.minInterval = time.Duration(s.IntN(2)) * 30 * time.Second
+		s.minPeriod = time.Duration(s.IntN(2)) * 30 * time.Second
 		s.windowOpensAt = s.now + time.Duration(s.IntN(2))*time.Minute
 		s.hitRatioGate = nil
 		if s.IntN(2) == 0 {

@@ -156,7 +156,7 @@ var commands = []struct {
 		s.allowCrossSeries = args[0] == "Allow"
 		s.userDoes("sets crossSeriesUpgrade to " + args[0])
 	}},
-	{regexp.MustCompile(`^min interval (\S+)$`), func(s *storyPlayer, args []string) { s.minInterval = s.duration(args[0]) }},
+	{regexp.MustCompile(`^min period (\S+)$`), func(s *storyPlayer, args []string) { s.minPeriod = s.duration(args[0]) }},
 	{regexp.MustCompile(`^the maintenance window opens in (\S+)$`), func(s *storyPlayer, args []string) { s.windowOpensAt = s.now + s.duration(args[0]) }},
 	{regexp.MustCompile(`^hit ratio gate of (\S+), then (Stop|Continue)$`), func(s *storyPlayer, args []string) {
 		s.hitRatioGate = &modelHitRatioGate{timeout: s.duration(args[0]), continues: args[1] == "Continue", recovers: -1}

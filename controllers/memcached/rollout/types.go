@@ -164,8 +164,8 @@ type Input struct {
 	// AllowItemLoss continues when a shard loses the items that it should have kept.
 	AllowItemLoss bool
 	// SinceUpdate is the time since the last update of a shard; negative if there was none.
-	// MinInterval has to pass before the next one.
-	SinceUpdate, MinInterval time.Duration
+	// MinPeriod has to pass before the next one.
+	SinceUpdate, MinPeriod time.Duration
 	// WindowOpensIn is the time until the next maintenance window opens; 0 while one is open, or
 	// when there are none.
 	WindowOpensIn time.Duration

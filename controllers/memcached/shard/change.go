@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -87,14 +86,14 @@ func (in Inputs) factsOfNewPod(o *Observation) facts {
 }
 
 func (in Inputs) strategy() v1beta1.UpdateStrategy {
-	return ptr.Deref(in.Memcached.Spec.UpdateStrategy, v1beta1.UpdateStrategy{})
+	return in.Memcached.Spec.UpdateStrategy
 }
 
 // mountsSecrets reports whether a pod has the Secrets that a revision requires.
 func (in Inputs) mountsSecrets(pod *corev1.Pod, to resources.PodRevision) bool {
 	name := in.Memcached.Name
-	return (to.Spec.TLS == nil || resources.MountsTLS(pod, v1beta1.TLSSecretName(name, to.Spec.TLS))) &&
-		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1beta1.AuthSecretName(name, to.Spec.Auth)))
+	return (!to.Spec.TLS.IsEnabled() || resources.MountsTLS(pod, v1beta1.TLSSecretName(name, to.Spec.TLS))) &&
+		(!to.Spec.Auth.IsRequired() || resources.MountsUsers(pod, v1beta1.AuthSecretName(name, to.Spec.Auth)))
 }
 
 // moveRequest returns the request to replace the active pod by one on another node.
@@ -205,8 +204,8 @@ func (f facts) forbidden() string {
 // that the pod already uses matters only if another pod has to start with it.
 func (f facts) secretError(method rollout.Method) string {
 	needs := func(uses, requires bool) bool { return requires && (!uses || method == rollout.Replace) }
-	needsTLS := needs(f.from.Spec.TLS != nil, f.to.Spec.TLS != nil)
-	needsUsers := needs(f.from.Spec.Auth != nil, f.to.Spec.Auth != nil)
+	needsTLS := needs(f.from.Spec.TLS.IsEnabled(), f.to.Spec.TLS.IsEnabled())
+	needsUsers := needs(f.from.Spec.Auth.IsRequired(), f.to.Spec.Auth.IsRequired())
 	switch {
 	case !f.mountsSecrets, !needsTLS && !needsUsers:
 		return ""

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,33 +47,35 @@ var changes = []struct {
 }{
 	{field: "size", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
 	{field: "paused", name: "paused", to: func(s *v1beta1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
-	{field: "networkPolicy", name: "opened", to: func(s *v1beta1.MemcachedSpec) { s.NetworkPolicy.Mode = v1beta1.NetworkPolicyOpen }, method: rollout.None},
-	{field: "discovery", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Discovery.Enabled = true }, method: rollout.None},
-	{field: "binding", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true }, method: rollout.None},
-	{field: "service", name: "load balancers", to: func(s *v1beta1.MemcachedSpec) { s.Service.Type = v1beta1.ServiceLoadBalancer }, method: rollout.None},
-	{field: "service", name: "an annotation is added", to: func(s *v1beta1.MemcachedSpec) { s.Service.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
-	{field: "monitoring", name: "with slab classes", to: func(s *v1beta1.MemcachedSpec) { s.Monitoring.Slabs = true }, method: rollout.None},
-	{field: "handover", name: "disabled", to: func(s *v1beta1.MemcachedSpec) { s.Handover.Mode = v1beta1.HandoverDisabled }, method: rollout.None},
-	{field: "updateStrategy", name: "changed", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy = &v1beta1.UpdateStrategy{} }, method: rollout.None},
-	{field: "hashing", name: "algorithm is set", to: func(s *v1beta1.MemcachedSpec) { s.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }, method: rollout.None},
-	{field: "bootstrap", name: "set later", to: func(s *v1beta1.MemcachedSpec) { s.Bootstrap = &v1beta1.Bootstrap{} }, method: rollout.None},
-	{field: "finalBackup", name: "a store is added", to: func(s *v1beta1.MemcachedSpec) { s.FinalBackup = &v1beta1.FinalBackup{} }, method: rollout.None},
+	{field: "access.networkPolicy", name: "opened", to: func(s *v1beta1.MemcachedSpec) { s.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyOpen }, method: rollout.None},
+	{field: "access.discovery", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }, method: rollout.None},
+	{field: "access.binding", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Access.Binding.Mode = v1beta1.BindingSecret }, method: rollout.None},
+	{field: "access.external", name: "load balancers", to: func(s *v1beta1.MemcachedSpec) { s.Access.External.Mode = v1beta1.ExternalLoadBalancer }, method: rollout.None},
+	{field: "access.serviceMetadata", name: "an annotation is added", to: func(s *v1beta1.MemcachedSpec) { s.Access.ServiceMetadata.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
+	{field: "monitoring", name: "with slab classes", to: func(s *v1beta1.MemcachedSpec) {
+		s.Monitoring.Details = []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}
+	}, method: rollout.None},
+	{field: "updateStrategy", name: "disabled", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled }, method: rollout.None},
+	{field: "updateStrategy", name: "changed", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy = v1beta1.UpdateStrategy{} }, method: rollout.None},
+	{field: "access.hashing", name: "algorithm is set", to: func(s *v1beta1.MemcachedSpec) { s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }, method: rollout.None},
+	{field: "backup.bootstrap", name: "set later", to: func(s *v1beta1.MemcachedSpec) { s.Backup.Bootstrap = &v1beta1.Bootstrap{} }, method: rollout.None},
+	{field: "backup.final", name: "a store is added", to: func(s *v1beta1.MemcachedSpec) { s.Backup.Final = &v1beta1.FinalBackup{} }, method: rollout.None},
 	{field: "deletionPolicy", name: "the default is written out", to: func(s *v1beta1.MemcachedSpec) { s.DeletionPolicy = v1beta1.DeletionDelete }, method: rollout.None},
 	{field: "deletionPolicy", name: "Backup", to: func(s *v1beta1.MemcachedSpec) { s.DeletionPolicy = v1beta1.DeletionBackup }, method: rollout.None},
-	{field: "refill", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Refill = &v1beta1.Refill{} }, method: rollout.None},
+	{field: "backup.refill", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Backup.Refill = v1beta1.Refill{Mode: v1beta1.RefillNewestBackup} }, method: rollout.None},
 
 	{field: "version", name: "upgrade", from: version("1.6.38"), to: version("1.6.45"), method: rollout.Recreate, description: "1.6.38 → 1.6.45"},
 	{field: "version", name: "downgrade", from: version("1.6.45"), to: version("1.6.18"), method: rollout.Recreate, description: "1.6.45 → 1.6.18"},
 	{field: "version", name: "the default is written out", to: version("1.6.45"), method: rollout.None},
 	{field: "version", name: "another release series", from: version("1.6.45"), to: version("1.7.0"), method: rollout.Replace, description: "1.6.45 → 1.7.0, which starts it empty"},
 	{field: "version", name: "numbers with two digits", from: version("1.6.9"), to: version("1.6.10"), method: rollout.Recreate, description: "1.6.9 → 1.6.10"},
-	{field: "image", name: "another registry", to: image("registry.example.com:5000/memcached:1.6.45"), method: rollout.Recreate,
+	{field: "pod.image", name: "another registry", to: image("registry.example.com:5000/memcached:1.6.45"), method: rollout.Recreate,
 		description: "image docker.io/library/memcached:1.6.45 → registry.example.com:5000/memcached:1.6.45"},
-	{field: "image", name: "another variant", from: image("memcached:1.6.38"), to: image("memcached:1.6.38-alpine"), method: rollout.Recreate,
+	{field: "pod.image", name: "another variant", from: image("memcached:1.6.38"), to: image("memcached:1.6.38-alpine"), method: rollout.Recreate,
 		description: "image memcached:1.6.38 → memcached:1.6.38-alpine"},
-	{field: "image", name: "another release series", from: image("memcached:1.6.38"), to: image("memcached:1.7.1-alpine"), method: rollout.Replace,
+	{field: "pod.image", name: "another release series", from: image("memcached:1.6.38"), to: image("memcached:1.7.1-alpine"), method: rollout.Replace,
 		description: "1.6.38 → 1.7.1, which starts it empty"},
-	{field: "image", name: "no version in the tag", to: image("memcached:latest"), method: rollout.Recreate,
+	{field: "pod.image", name: "no version in the tag", to: image("memcached:latest"), method: rollout.Recreate,
 		description: "image docker.io/library/memcached:1.6.45 → memcached:latest"},
 
 	{field: "memory", name: "increased", to: memory("128Mi"), method: rollout.Replace, description: "memory 64Mi → 128Mi, which starts it empty"},
@@ -80,38 +83,38 @@ var changes = []struct {
 	{field: "memory", name: "the same amount in another unit", from: memory("64Mi"), to: memory("65536Ki"), method: rollout.None},
 	{field: "memory", name: "the same amount in bytes", from: memory("128Mi"), to: memory("134217728"), method: rollout.None},
 	{field: "memory", name: "a fraction of a mebibyte is rounded down", from: memory("64Mi"), to: memory("66000Ki"), method: rollout.None},
-	{field: "maxItemSize", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.MaxItemSize = ptr.To(resource.MustParse("2Mi")) }, method: rollout.Replace,
-		description: "maxItemSize 1Mi → 2Mi, which starts it empty"},
+	{field: "config.maxItemSize", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Config.MaxItemSize = ptr.To(resource.MustParse("2Mi")) }, method: rollout.Replace,
+		description: "config.maxItemSize 1Mi → 2Mi, which starts it empty"},
 
-	{field: "maxConnections", name: "the memory limit follows", to: maxConnections(2048), method: rollout.Restart, resize: rollout.Needed, description: "maxConnections 1024 → 2048"},
-	{field: "maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), can: new(resources.ResizeNothing), method: rollout.Replace, description: "maxConnections 1024 → 2048, which starts it empty"},
-	{field: "maxConnections", name: "the memory limit is set", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), method: rollout.Restart},
-	{field: "maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), can: new(resources.ResizeNothing), method: rollout.Restart},
-	{field: "threads", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "threads 4 → 8"},
+	{field: "config.maxConnections", name: "the memory limit follows", to: maxConnections(2048), method: rollout.Restart, resize: rollout.Needed, description: "config.maxConnections 1024 → 2048"},
+	{field: "config.maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), can: new(resources.ResizeNothing), method: rollout.Replace, description: "config.maxConnections 1024 → 2048, which starts it empty"},
+	{field: "config.maxConnections", name: "the memory limit is set", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), method: rollout.Restart},
+	{field: "config.maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), can: new(resources.ResizeNothing), method: rollout.Restart},
+	{field: "config.threads", name: "increased", to: func(s *v1beta1.MemcachedSpec) { s.Config.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "config.threads 4 → 8"},
 
-	{field: "extraArgs", name: "verbosity", to: extraArgs("-v"), method: rollout.Restart, description: "extraArgs none → -v"},
-	{field: "extraArgs", name: "hash and LRU", from: extraArgs("-o", "hash_algorithm=jenkins"), to: extraArgs("-o", "hash_algorithm=murmur3,hashpower=20,no_lru_crawler,no_lru_maintainer"), method: rollout.Restart},
-	{field: "extraArgs", name: "requests per event, backlog, no dumps, no evictions", to: extraArgs("-R", "40", "-b", "2048", "-X", "-M"), method: rollout.Restart},
-	{field: "extraArgs", name: "the same slab sizes with a long option", from: extraArgs("-f", "1.5"), to: extraArgs("--slab-growth-factor=1.5"), method: rollout.Restart},
-	{field: "extraArgs", name: "growth factor", to: extraArgs("-f", "1.5"), method: rollout.Replace, description: "extraArgs none → -f 1.5, which starts it empty"},
-	{field: "extraArgs", name: "growth factor written differently", from: extraArgs("-f", "1.5"), to: extraArgs("-f", "1.50"), method: rollout.Replace},
-	{field: "extraArgs", name: "minimum item size", to: extraArgs("-n", "64"), method: rollout.Replace},
-	{field: "extraArgs", name: "no CAS", to: extraArgs("-C"), method: rollout.Replace},
-	{field: "extraArgs", name: "no CAS in a combined option", to: extraArgs("-vC"), method: rollout.Replace},
-	{field: "extraArgs", name: "slab sizes", to: extraArgs("-o", "slab_sizes=100-200-400"), method: rollout.Replace},
-	{field: "extraArgs", name: "slab reassignment", to: extraArgs("-o", "no_slab_reassign"), method: rollout.Replace},
-	{field: "extraArgs", name: "no_modern", to: extraArgs("-o", "no_modern"), method: rollout.Replace},
-	{field: "extraArgs", name: "maximum chunk size", to: extraArgs("-o", "slab_chunk_max=256"), method: rollout.Replace},
-	{field: "extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
+	{field: "config.extraArgs", name: "verbosity", to: extraArgs("-v"), method: rollout.Restart, description: "config.extraArgs none → -v"},
+	{field: "config.extraArgs", name: "hash and LRU", from: extraArgs("-o", "hash_algorithm=jenkins"), to: extraArgs("-o", "hash_algorithm=murmur3,hashpower=20,no_lru_crawler,no_lru_maintainer"), method: rollout.Restart},
+	{field: "config.extraArgs", name: "requests per event, backlog, no dumps, no evictions", to: extraArgs("-R", "40", "-b", "2048", "-X", "-M"), method: rollout.Restart},
+	{field: "config.extraArgs", name: "the same slab sizes with a long option", from: extraArgs("-f", "1.5"), to: extraArgs("--slab-growth-factor=1.5"), method: rollout.Restart},
+	{field: "config.extraArgs", name: "growth factor", to: extraArgs("-f", "1.5"), method: rollout.Replace, description: "config.extraArgs none → -f 1.5, which starts it empty"},
+	{field: "config.extraArgs", name: "growth factor written differently", from: extraArgs("-f", "1.5"), to: extraArgs("-f", "1.50"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "minimum item size", to: extraArgs("-n", "64"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "no CAS", to: extraArgs("-C"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "no CAS in a combined option", to: extraArgs("-vC"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "slab sizes", to: extraArgs("-o", "slab_sizes=100-200-400"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "slab reassignment", to: extraArgs("-o", "no_slab_reassign"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "no_modern", to: extraArgs("-o", "no_modern"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "maximum chunk size", to: extraArgs("-o", "slab_chunk_max=256"), method: rollout.Replace},
+	{field: "config.extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
 
-	{field: "tls", name: "switched on", to: tls(v1beta1.TLS{}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
-	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1beta1.TLS{}), can: new(resources.ResizeNothing), method: rollout.Replace, description: "tls, which starts it empty"},
-	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1beta1.TLS{Mode: v1beta1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1beta1.TLS{})), method: rollout.Restart},
-	{field: "tls", name: "client certificates", from: tls(v1beta1.TLS{}), to: tls(v1beta1.TLS{ClientCertificates: v1beta1.ClientCertificatesRequired}), method: rollout.Restart},
-	{field: "tls", name: "the default is written out", from: tls(v1beta1.TLS{}), to: tls(v1beta1.TLS{Mode: v1beta1.TLSRequired, MinVersion: v1beta1.TLS12}), method: rollout.None},
+	{field: "tls", name: "switched on", to: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
+	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}), can: new(resources.ResizeNothing), method: rollout.Replace, description: "tls, which starts it empty"},
+	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired})), method: rollout.Restart},
+	{field: "tls", name: "client certificates", from: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}), to: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesRequired}), method: rollout.Restart},
+	{field: "tls", name: "the default is written out", from: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}), to: tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, MinTLSVersion: v1beta1.TLS12}), method: rollout.None},
 
-	{field: "auth", name: "switched on", to: func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} }, method: rollout.Restart, description: "auth"},
-	{field: "auth", name: "switched on in a pod without the Secret", to: func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
+	{field: "auth", name: "switched on", to: func(s *v1beta1.MemcachedSpec) { s.Auth = v1beta1.AuthSpec{Mode: v1beta1.AuthRequired} }, method: rollout.Restart, description: "auth"},
+	{field: "auth", name: "switched on in a pod without the Secret", to: func(s *v1beta1.MemcachedSpec) { s.Auth = v1beta1.AuthSpec{Mode: v1beta1.AuthRequired} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
 
 	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
 		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},
@@ -135,30 +138,30 @@ var changes = []struct {
 	{field: "resources", name: "extended resource", to: withResources("cpu 100m example.com/fast 1 | example.com/fast 1"), method: rollout.Replace},
 	{field: "resources", name: "ephemeral storage", to: withResources("cpu 100m ephemeral-storage 1Gi"), method: rollout.Replace},
 
-	{field: "imagePullPolicy", name: "Always", to: func(s *v1beta1.MemcachedSpec) { s.ImagePullPolicy = corev1.PullAlways }, method: rollout.Live, description: "imagePullPolicy none → Always"},
-	{field: "imagePullSecrets", name: "a Secret", to: func(s *v1beta1.MemcachedSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "imagePullSecrets"},
-	{field: "podMetadata", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
-	{field: "podMetadata", name: "an annotation", to: func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
-	{field: "scheduling", name: "node selector", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
-	{field: "scheduling", name: "toleration", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
-	{field: "scheduling", name: "affinity", to: func(s *v1beta1.MemcachedSpec) {
-		s.Scheduling.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	{field: "pod.imagePullPolicy", name: "Always", to: func(s *v1beta1.MemcachedSpec) { s.Pod.ImagePullPolicy = corev1.PullAlways }, method: rollout.Live, description: "pod.imagePullPolicy none → Always"},
+	{field: "pod.imagePullSecrets", name: "a Secret", to: func(s *v1beta1.MemcachedSpec) { s.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "pod.imagePullSecrets"},
+	{field: "pod.metadata", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Metadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "pod.metadata"},
+	{field: "pod.metadata", name: "an annotation", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Metadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "pod.metadata"},
+	{field: "pod.nodeSelector", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
+	{field: "pod.tolerations", name: "added", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
+	{field: "pod.affinity", name: "added", to: func(s *v1beta1.MemcachedSpec) {
+		s.Pod.Scheduling.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	}, method: rollout.Replace},
-	{field: "scheduling", name: "topology spread constraint", to: func(s *v1beta1.MemcachedSpec) {
-		s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
+	{field: "pod.topologySpreadConstraints", name: "added", to: func(s *v1beta1.MemcachedSpec) {
+		s.Pod.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
 	}, method: rollout.Replace},
-	{field: "scheduling", name: "priority class", to: func(s *v1beta1.MemcachedSpec) { s.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
-		description: "scheduling, which starts it empty"},
-	{field: "podSecurity", name: "service account", to: func(s *v1beta1.MemcachedSpec) { s.PodSecurity.ServiceAccountName = "cache" }, method: rollout.Replace},
-	{field: "podSecurity", name: "user", to: func(s *v1beta1.MemcachedSpec) { s.PodSecurity.RunAsUser = new(int64(1000)) }, method: rollout.Replace},
+	{field: "pod.priorityClassName", name: "another", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
+		description: "pod.priorityClassName none → high, which starts it empty"},
+	{field: "pod.serviceAccountName", name: "another", to: func(s *v1beta1.MemcachedSpec) { s.Pod.ServiceAccountName = "cache" }, method: rollout.Replace},
+	{field: "pod.securityContext", name: "user", to: func(s *v1beta1.MemcachedSpec) { s.Pod.SecurityContext.RunAsUser = new(int64(1000)) }, method: rollout.Replace},
 }
 
-func tls(tls v1beta1.TLS) shardtest.Edit {
-	return func(s *v1beta1.MemcachedSpec) { s.TLS = &tls }
+func tls(tls v1beta1.TLSSpec) shardtest.Edit {
+	return func(s *v1beta1.MemcachedSpec) { s.TLS = tls }
 }
 
 func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
-	from, to := podRevision(t, tls(v1beta1.TLS{})), podRevision(t, tls(v1beta1.TLS{SecretName: "other"}))
+	from, to := podRevision(t, tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired})), podRevision(t, tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "other"}))
 	if c := changeOf(facts{from: from, to: to, handsOver: true}); c.Method != rollout.Replace || !c.HandsOver {
 		t.Errorf("%+v, want a replacement that hands over", c)
 	}
@@ -199,7 +202,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 }
 
 func TestChangeWaitsForUsersThatCanBeRead(t *testing.T) {
-	auth := podRevision(t, func(s *v1beta1.MemcachedSpec) { s.Auth = &v1beta1.Auth{} })
+	auth := podRevision(t, func(s *v1beta1.MemcachedSpec) { s.Auth = v1beta1.AuthSpec{Mode: v1beta1.AuthRequired} })
 	secrets := &agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}, Certificate: agentwire.Certificate{Error: "there is no certificate"}}
 	if c := changeOf(facts{from: podRevision(t), to: auth, mountsSecrets: true, secrets: secrets}); c.SecretError != "there are no users" {
 		t.Errorf("%+v", c)
@@ -214,6 +217,21 @@ var methodNames = map[string]rollout.Method{
 	"no shard is changed": rollout.None, "live": rollout.Live, "restart": rollout.Restart, "recreate": rollout.Recreate, "**replace**": rollout.Replace,
 }
 
+// fieldsOf returns the JSON names of a type's fields; instead of a group, those of its fields.
+func fieldsOf(kind reflect.Type, prefix string, groups ...string) (names []string) {
+	for f := range kind.Fields() {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name == "": // inline
+			names = append(names, fieldsOf(f.Type, prefix)...)
+		case slices.Contains(groups, name):
+			names = append(names, fieldsOf(f.Type, name+".")...)
+		default:
+			names = append(names, prefix+name)
+		}
+	}
+	return names
+}
+
 // The page has a row for each field of the spec, and the changes an example for each method of the row and for no other.
 func TestChangesPageHasTheTableOfFields(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "changes.md"))
@@ -221,7 +239,7 @@ func TestChangesPageHasTheTableOfFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]map[rollout.Method]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+) \\| .+ \\|$").FindAllStringSubmatch(string(raw), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([\\w.]+)` \\| (.+) \\| .+ \\|$").FindAllStringSubmatch(string(raw), -1) {
 		documented[row[1]] = map[rollout.Method]bool{}
 		for name := range strings.SplitSeq(row[2], ", or ") {
 			method, ok := methodNames[name]
@@ -230,11 +248,7 @@ func TestChangesPageHasTheTableOfFields(t *testing.T) {
 			}
 		}
 	}
-	for f := range reflect.TypeFor[v1beta1.MemcachedSpec]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			continue
-		}
+	for _, name := range fieldsOf(reflect.TypeFor[v1beta1.MemcachedSpec](), "", "config", "pod", "access", "backup") {
 		seen := map[rollout.Method]bool{}
 		for _, c := range changes {
 			if c.field == name && (c.method != rollout.None || documented[name][rollout.None]) { // an equivalent value changes nothing, in any field
@@ -252,7 +266,7 @@ func TestChangesPageHasTheTableOfFields(t *testing.T) {
 }
 
 func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
-	label := func(s *v1beta1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }
+	label := func(s *v1beta1.MemcachedSpec) { s.Pod.Metadata.Labels = map[string]string{"team": "a"} }
 	from := podRevision(t, version("1.6.38"))
 	for _, c := range []struct {
 		name        string
@@ -260,10 +274,10 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 		method      rollout.Method
 		description string
 	}{
-		{"a label and threads", all(version("1.6.38"), label, func(s *v1beta1.MemcachedSpec) { s.Threads = ptr.To[int32](2) }), rollout.Restart, "threads 4 → 2, podMetadata"},
-		{"a label, maxConnections and a version", all(version("1.6.45"), label, maxConnections(2048)), rollout.Recreate, "1.6.38 → 1.6.45, maxConnections 1024 → 2048, podMetadata"},
+		{"a label and threads", all(version("1.6.38"), label, func(s *v1beta1.MemcachedSpec) { s.Config.Threads = ptr.To[int32](2) }), rollout.Restart, "config.threads 4 → 2, pod.metadata"},
+		{"a label, maxConnections and a version", all(version("1.6.45"), label, maxConnections(2048)), rollout.Recreate, "1.6.38 → 1.6.45, config.maxConnections 1024 → 2048, pod.metadata"},
 		{"the same and memory", all(version("1.6.45"), label, maxConnections(2048), memory("1Gi")), rollout.Replace,
-			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
+			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, config.maxConnections 1024 → 2048, pod.metadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := podRevision(t, c.to)

@@ -21,19 +21,24 @@ type field struct {
 // fields are the fields of a revision except for its image. Those without a method determine the arguments or the resources, which are
 // compared themselves: a memory of 1Gi and one of 1024Mi are the same.
 var fields = []field{
-	{"imagePullPolicy", rollout.Live},
-	{"imagePullSecrets", rollout.Live},
 	{"memory", rollout.None},
-	{"maxConnections", rollout.None},
-	{"threads", rollout.None},
-	{"maxItemSize", rollout.None},
-	{"extraArgs", rollout.None},
+	{"config.maxConnections", rollout.None},
+	{"config.threads", rollout.None},
+	{"config.maxItemSize", rollout.None},
+	{"config.extraArgs", rollout.None},
 	{"tls", rollout.None},
 	{"auth", rollout.None},
 	{"resources", rollout.None},
-	{"scheduling", rollout.Replace},
-	{"podMetadata", rollout.Live},
-	{"podSecurity", rollout.Replace},
+	{"pod.imagePullPolicy", rollout.Live},
+	{"pod.imagePullSecrets", rollout.Live},
+	{"pod.metadata", rollout.Live},
+	{"pod.nodeSelector", rollout.Replace},
+	{"pod.tolerations", rollout.Replace},
+	{"pod.affinity", rollout.Replace},
+	{"pod.topologySpreadConstraints", rollout.Replace},
+	{"pod.priorityClassName", rollout.Replace},
+	{"pod.securityContext", rollout.Replace},
+	{"pod.serviceAccountName", rollout.Replace},
 }
 
 // difference returns the least disruptive method of a change of the fields that differ between two revisions, and describes what
@@ -64,7 +69,7 @@ func changedFields(from, to resources.PodRevision) []changedField {
 	return changed
 }
 
-// valuesOf returns a spec's fields by their JSON names.
+// valuesOf returns a spec's fields by their JSON names, those of a group with the group's before them.
 func valuesOf(spec *v1beta1.MemcachedSpec) map[string]any {
 	raw, err := json.Marshal(spec)
 	if err != nil { // a spec was decoded from JSON
@@ -73,6 +78,12 @@ func valuesOf(spec *v1beta1.MemcachedSpec) map[string]any {
 	all := map[string]any{}
 	if err := json.Unmarshal(raw, &all); err != nil {
 		panic(err)
+	}
+	for _, group := range []string{"config", "pod"} {
+		below, _ := all[group].(map[string]any)
+		for name, value := range below {
+			all[group+"."+name] = value
+		}
 	}
 	return all
 }

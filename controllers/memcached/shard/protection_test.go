@@ -13,7 +13,7 @@ import (
 )
 
 func TestProtectionOfAShardIsStatedOrSwitchedOff(t *testing.T) {
-	both := func(s *v1beta1.MemcachedSpec) { s.Auth, s.TLS = &v1beta1.Auth{}, &v1beta1.TLS{} }
+	both := func(s *v1beta1.MemcachedSpec) { s.Auth.Mode, s.TLS.Mode = v1beta1.AuthRequired, v1beta1.TLSPermissive }
 	for name, c := range map[string]struct {
 		template, pod string
 		spec          shardtest.Edit

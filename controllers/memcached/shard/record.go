@@ -94,7 +94,7 @@ func decodeUpdate(from map[string]string) *UpdateRecord {
 // it changes.
 func RetryToken(m *v1beta1.Memcached) string {
 	token := m.Annotations[v1beta1.AnnotationRetry]
-	if s := m.Spec.UpdateStrategy; s != nil && s.OnItemLoss == v1beta1.ItemLossContinue {
+	if m.Spec.UpdateStrategy.OnItemLoss == v1beta1.ItemLossContinue {
 		token += "/" + string(v1beta1.ItemLossContinue)
 	}
 	return token

@@ -30,7 +30,7 @@ func TestFailureRecordIsOfOneRevisionAndOneAttempt(t *testing.T) {
 		"retried and failed again": {FailureRecord{Revision: update.Hash(), Attempt: "1", Message: "memcached crashed"}, retried, "memcached crashed"},
 		"item loss is allowed since": {FailureRecord{Revision: update.Hash(), Message: "memcached started empty"},
 			func(m *v1beta1.Memcached) {
-				m.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{OnItemLoss: v1beta1.ItemLossContinue}
+				m.Spec.UpdateStrategy.OnItemLoss = v1beta1.ItemLossContinue
 			}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

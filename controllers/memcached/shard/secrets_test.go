@@ -17,9 +17,9 @@ import (
 )
 
 func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
-	withTLS := shardtest.All(tls(v1beta1.TLS{}), withResources("| memory 1Gi"))
+	withTLS := shardtest.All(tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}), withResources("| memory 1Gi"))
 	old, resized := podRevision(t, withTLS), podRevision(t, shardtest.All(withTLS, withResources("| memory 2Gi")))
-	threads := podRevision(t, shardtest.All(withTLS, func(s *v1beta1.MemcachedSpec) { s.Threads = new(int32(2)) }))
+	threads := podRevision(t, shardtest.All(withTLS, func(s *v1beta1.MemcachedSpec) { s.Config.Threads = new(int32(2)) }))
 	for _, c := range []struct {
 		name   string
 		edit   func(*fixture)
@@ -28,7 +28,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 	}{
 		{"memcached restarts in its pod", func(f *fixture) { f.update = threads }, rollout.Restart, false},
 		{"updates hand over the items", func(f *fixture) {
-			f.update, f.memcached.Spec.UpdateStrategy = threads, &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
+			f.update, f.memcached.Spec.UpdateStrategy = threads, v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
 		}, rollout.Replace, true},
 		{"the node doesn't have the resources", func(f *fixture) {
 			f.update = resized
@@ -58,7 +58,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 }
 
 func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
-	withTLS := podRevision(t, tls(v1beta1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}))
 	for _, c := range []struct {
 		name       string
 		annotation string
@@ -69,7 +69,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 	}{
 		{name: "required", answers: true, restarts: true},
 		{name: "required with updates by a handover", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
-			f.memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
+			f.memcached.Spec.UpdateStrategy.Type = v1beta1.UpdateHandover
 		}, restarts: true},
 		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true},
 		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true},
@@ -115,7 +115,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 
 func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 	const token, offered = "certificate-01234567", "0123456789abcdef"
-	withTLS := podRevision(t, tls(v1beta1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}))
 	inStatus := func(f *fixture) {
 		f.memcached.Status.Shards = []v1beta1.ShardStatus{{Name: "cache-0", StartResult: v1beta1.StartCold, RestartAnnotation: token,
 			ContainerID: shardtest.RunningContainer, Revision: withTLS.Hash()}}
@@ -172,7 +172,7 @@ func (f *fixture) retry() {
 }
 
 func TestFailureOfARestartLastsUntilTheSecretHasAnotherCertificate(t *testing.T) {
-	withTLS := podRevision(t, tls(v1beta1.TLS{}))
+	withTLS := podRevision(t, tls(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}))
 	f := newFixture(withTLS, withTLS, withTLS)
 	for _, c := range []struct {
 		restart, offered string

@@ -329,13 +329,13 @@ func TestPredecessorTerminates(t *testing.T) {
 func TestCrossSeriesUpgradeIsAllowedByItsOwnField(t *testing.T) {
 	old, update := podRevision(t), podRevision(t, version("1.7.0"))
 	for name, c := range map[string]struct {
-		strategy  *v1beta1.UpdateStrategy
+		strategy  v1beta1.UpdateStrategy
 		forbidden bool
 	}{
-		"no strategy":                  {nil, true},
-		"Forbid":                       {&v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesForbid}, true},
-		"Allow":                        {&v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesAllow}, false},
-		"item loss isn't cross series": {&v1beta1.UpdateStrategy{OnItemLoss: v1beta1.ItemLossContinue}, true},
+		"no strategy":                  {v1beta1.UpdateStrategy{}, true},
+		"Forbid":                       {v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesForbid}, true},
+		"Allow":                        {v1beta1.UpdateStrategy{CrossSeriesUpgrade: v1beta1.CrossSeriesAllow}, false},
+		"item loss isn't cross series": {v1beta1.UpdateStrategy{OnItemLoss: v1beta1.ItemLossContinue}, true},
 	} {
 		f := newFixture(old, old, update)
 		f.memcached.Spec.UpdateStrategy = c.strategy

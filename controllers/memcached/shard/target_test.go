@@ -122,7 +122,7 @@ func TestPodOnAnotherNodeThatDoesNotStartFailsNoUpdate(t *testing.T) {
 			f.startMove()
 			shardtest.Annotate(f.pods[0], annotations.Spec, pod)
 			if pod == old.String() {
-				f.memcached.Spec.UpdateStrategy = &v1beta1.UpdateStrategy{Type: v1beta1.UpdateHandover}
+				f.memcached.Spec.UpdateStrategy.Type = v1beta1.UpdateHandover
 			}
 			fail(f)
 			if next := f.evaluate().Rollout.Next; next == nil || next.State != want || next.Reason == "" {

@@ -5,11 +5,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 )
 
-// tlsStatus returns what the agents report of the certificate; nil without spec.tls. It keeps what no agent has
+// tlsStatus returns what the agents report of the certificate; nil without TLS. It keeps what no agent has
 // reported yet to this operator, and the number of plain connections until all have: a user waits until it is 0.
 func tlsStatus(obs *observation.Observation) *v1beta1.TLSStatus {
 	tls, was := obs.Memcached.Spec.TLS, obs.Memcached.Status.TLS.DeepCopy()
-	if tls == nil {
+	if !tls.IsEnabled() {
 		return nil
 	}
 	s := &v1beta1.TLSStatus{}

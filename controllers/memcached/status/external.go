@@ -38,8 +38,8 @@ func externalStatus(obs *observation.Observation) *v1beta1.ExternalStatus {
 		messages = append(messages, fmt.Sprintf("%d of %d shards have no external address, such as %s; check the events of the Service %s, and whether the cluster has a controller for load balancers",
 			len(missing), len(obs.Names), missing[0], resources.ExternalKey(missing[0]).Name))
 	}
-	if !admitsAddresses(obs.Memcached.Spec.NetworkPolicy) {
-		messages = append(messages, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients")
+	if !admitsAddresses(obs.Memcached.Spec.Access.NetworkPolicy) {
+		messages = append(messages, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.access.networkPolicy.allowedClients")
 	}
 	s.Message = strings.Join(messages, ". ")
 	return s
@@ -61,7 +61,7 @@ func externalAddress(obs *observation.Observation, shard string) string {
 }
 
 // admitsAddresses reports whether a network policy can admit clients outside the cluster.
-func admitsAddresses(p v1beta1.NetworkPolicy) bool {
+func admitsAddresses(p v1beta1.NetworkPolicySpec) bool {
 	return p.Mode == v1beta1.NetworkPolicyOpen || p.Mode == v1beta1.NetworkPolicyDisabled ||
 		slices.ContainsFunc(p.AllowedClients, func(peer networkingv1.NetworkPolicyPeer) bool { return peer.IPBlock != nil })
 }

@@ -16,7 +16,7 @@ import (
 func TestOnlyTheMemcachedsOwnLoadBalancersHaveAddresses(t *testing.T) {
 	for _, state := range []string{"absent", "ours", "terminating", "orphaned", "predecessors", "foreign"} {
 		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-		obs.Memcached.Spec.Service.Type = v1beta1.ServiceLoadBalancer
+		obs.Memcached.Spec.Access.External.Mode = v1beta1.ExternalLoadBalancer
 		key := resources.ExternalKey("cache-0")
 		if plantest.AddObject(obs, key, state); state != "absent" {
 			obs.Objects[key].APIObject.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.10"}}

@@ -97,7 +97,10 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		"it scales in": {sized(2), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards", "Progressing True ScalingIn: from 3 to 2 shards",
 		}, v1beta1.PhaseProgressing},
-		"it scales in when clients know": {func(obs *observation.Observation) { sized(2)(obs); obs.Memcached.Spec.Discovery.Enabled = true }, asPlanned, []string{
+		"it scales in when clients know": {func(obs *observation.Observation) {
+			sized(2)(obs)
+			obs.Memcached.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache
+		}, asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
 			"Progressing True ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
 		}, v1beta1.PhaseProgressing},
@@ -126,8 +129,8 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		"a write was rejected": {nothing, func(_ *plan.Plan, res *plan.Result) { res.Rejections = []error{errors.New("Service cache: denied")} }, []string{
 			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1beta1.PhaseBlocked},
 		"it keeps its image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1beta1.PhaseRunning},
-		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "threads 4 → 2"}}), []string{
-			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1beta1.PhaseProgressing},
+		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "config.threads 4 → 2"}}), []string{
+			"Ready False UpdatingShard: shard 2 of 3: config.threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: config.threads 4 → 2"}, v1beta1.PhaseProgressing},
 		"the update waits for another shard": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Gate: rollout.GateShardInTransition, Message: "waiting for cache-0"}), []string{
 			"Ready False ShardInTransition: shard 2 of 3; waiting for cache-0", "Progressing True ShardInTransition: shard 2 of 3; waiting for cache-0"}, v1beta1.PhaseProgressing},
 		"the update waits for its window": {nothing, withDecision(rollout.Decision{Shard: "cache-0", Gate: rollout.GateOutsideMaintenanceWindow, Message: "waiting", RequeueAfter: time.Hour}), []string{
@@ -185,7 +188,9 @@ func TestSecretThatCannotBeUsedIsReported(t *testing.T) {
 		"an expired one": {agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "a", NotAfter: plantest.Now}}, v1beta1.ReasonCertificateExpiring, "shard cache-0: the certificate expired at 2026-11-18T12:00:00Z"},
 		"no users":       {agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}}, v1beta1.ReasonSecretInvalid, "shard cache-0: there are no users; correct Secret cache-auth"},
 	} {
-		obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) { s.TLS, s.Auth = &v1beta1.TLS{}, &v1beta1.Auth{} })
+		obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) {
+			s.TLS, s.Auth = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}, v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}
+		})
 		pod := obs.Pods["cache-0"][0]
 		shardtest.MountTLS(pod, "cache-tls")
 		users := *pod.Spec.Volumes[0].DeepCopy()
@@ -293,7 +298,7 @@ func reasonsOf(events []event.Event) (reasons []string) {
 }
 
 func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
-	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Binding.Enabled = true })
+	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Access.Binding.Mode = v1beta1.BindingSecret })
 	p := plantest.Plan(obs)
 	if got := Make(obs, p, plan.Result{}, obs.Now).Binding; got == nil || got.Name != "" {
 		t.Errorf("before: %+v", got)
@@ -306,7 +311,7 @@ func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
 	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got == nil || got.Name != "kept" {
 		t.Errorf("while paused: %+v", got)
 	}
-	obs.Memcached.Spec.Binding.Enabled = false
+	obs.Memcached.Spec.Access.Binding.Mode = v1beta1.BindingDisabled
 	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got != nil {
 		t.Errorf("without it: %+v", got)
 	}
@@ -315,18 +320,18 @@ func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
 func TestClientsOutsideTheClusterFindTheFirstShards(t *testing.T) {
 	for name, c := range map[string]struct {
 		addresses []string
-		policy    v1beta1.NetworkPolicy
+		policy    v1beta1.NetworkPolicySpec
 		servers   []string
 		message   string
 	}{
-		"all have an address":             {[]string{"192.0.2.1", "lb.example.com"}, v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
-		"the first one has none":          {[]string{"", "192.0.2.2"}, v1beta1.NetworkPolicy{Mode: v1beta1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
-		"an IPv6 address":                 {[]string{"fd00::1"}, v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
-		"the namespace alone is admitted": {[]string{"192.0.2.1"}, v1beta1.NetworkPolicy{}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
-		"no client is admitted":           {[]string{"192.0.2.1"}, v1beta1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+		"all have an address":             {[]string{"192.0.2.1", "lb.example.com"}, v1beta1.NetworkPolicySpec{Mode: v1beta1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
+		"the first one has none":          {[]string{"", "192.0.2.2"}, v1beta1.NetworkPolicySpec{Mode: v1beta1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
+		"an IPv6 address":                 {[]string{"fd00::1"}, v1beta1.NetworkPolicySpec{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
+		"the namespace alone is admitted": {[]string{"192.0.2.1"}, v1beta1.NetworkPolicySpec{}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.access.networkPolicy.allowedClients"},
+		"no client is admitted":           {[]string{"192.0.2.1"}, v1beta1.NetworkPolicySpec{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.access.networkPolicy.allowedClients"},
 	} {
 		obs := plantest.Running(t, int32(len(c.addresses)), func(s *v1beta1.MemcachedSpec) {
-			s.Service.Type, s.NetworkPolicy = v1beta1.ServiceLoadBalancer, c.policy
+			s.Access.External.Mode, s.Access.NetworkPolicy = v1beta1.ExternalLoadBalancer, c.policy
 		}) //nolint:gosec // two
 		for i, address := range c.addresses {
 			ingress := corev1.LoadBalancerIngress{IP: address}
@@ -360,7 +365,11 @@ func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
 		"all count plain connections":                {v1beta1.TLSPermissive, []*agentwire.Certificate{&early, &late}, "b", ptr.To[int64](7)},
 		"not all count plain connections":            {v1beta1.TLSPermissive, []*agentwire.Certificate{&early, nil}, "b", was.PlainConnections},
 	} {
-		obs := plantest.Running(t, 3, func(s *v1beta1.MemcachedSpec) { s.TLS = &v1beta1.TLS{Mode: c.mode} })
+		mode := v1beta1.TLSRequired
+		if c.mode != "" {
+			mode = c.mode
+		}
+		obs := plantest.Running(t, 3, func(s *v1beta1.MemcachedSpec) { s.TLS.Mode = mode })
 		delete(obs.Pods, "cache-2")
 		plantest.Read(obs)
 		obs.Memcached.Status.TLS = was

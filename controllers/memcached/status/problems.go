@@ -63,10 +63,10 @@ func secretProblem(obs *observation.Observation) *shard.Problem {
 		}
 		var problem *shard.Problem
 		secrets := obs.Secrets[s.Active.UID]
-		if spec.TLS != nil && resources.MountsTLS(s.Active, certificate) {
+		if spec.TLS.IsEnabled() && resources.MountsTLS(s.Active, certificate) {
 			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.Now)
 		}
-		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
+		if problem == nil && spec.Auth.IsRequired() && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
 			problem = &shard.Problem{Reason: v1beta1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
 		}
 		if problem != nil {

@@ -69,7 +69,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 // bindingStatus returns the status of a binding after the writes. Without a plan, it stays what it was.
 func bindingStatus(m *v1beta1.Memcached, p plan.Binding, res plan.Result) *v1beta1.BindingStatus {
 	switch secret := p.Actions.Binding; {
-	case !m.Spec.Binding.Enabled:
+	case !m.Spec.Access.Binding.IsEnabled():
 		return nil
 	case p.Status == nil:
 		return m.Status.Binding

@@ -469,7 +469,7 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 			s.save(taskOf(sources...))
 			task := taskOf(targets...)
 			_, err := Load(t.Context(), s.bucket, task, s.options)
-			wantFailure(t, err, wire.ReasonSizeDiffers, true, "spec.hashing")
+			wantFailure(t, err, wire.ReasonSizeDiffers, true, "spec.access.hashing")
 			task.Load.Ring, task.Load.RingServers = ring.Jump, task.Servers[1:]
 			_, err = Load(t.Context(), s.bucket, task, s.options)
 			wantFailure(t, err, wire.ReasonSizeDiffers, true, "the ring has")

@@ -169,7 +169,7 @@ func (l *loader) route() error {
 		return nil
 	}
 	if l.load.Ring == "" {
-		return wire.FailFinally(wire.ReasonSizeDiffers, "the snapshot has %d shards and the Memcached %d, and only its clients know to which shard a key then belongs; set spec.hashing of the Memcached, or restore into one with %d shards", have, want, have)
+		return wire.FailFinally(wire.ReasonSizeDiffers, "the snapshot has %d shards and the Memcached %d, and only its clients know to which shard a key then belongs; set spec.access.hashing of the Memcached, or restore into one with %d shards", have, want, have)
 	}
 	names := l.load.RingServers
 	if len(names) != want {
@@ -177,7 +177,7 @@ func (l *loader) route() error {
 	}
 	var err error
 	if l.ring, err = ring.New(l.load.Ring, names); err != nil {
-		return wire.FailFinally(wire.ReasonSizeDiffers, "spec.hashing of the Memcached is invalid: %w", err)
+		return wire.FailFinally(wire.ReasonSizeDiffers, "spec.access.hashing of the Memcached is invalid: %w", err)
 	}
 	return nil
 }

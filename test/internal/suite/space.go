@@ -113,9 +113,9 @@ func Version(version string) Change {
 	return func(spec *v1beta1.MemcachedSpec) { spec.Version = version }
 }
 
-// Image sets spec.image.
+// Image sets spec.pod.image.
 func Image(image string) Change {
-	return func(spec *v1beta1.MemcachedSpec) { spec.Image = image }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Pod.Image = image }
 }
 
 // Memory sets spec.memory.
@@ -123,19 +123,19 @@ func Memory(memory string) Change {
 	return func(spec *v1beta1.MemcachedSpec) { spec.Memory = new(resource.MustParse(memory)) }
 }
 
-// Threads sets spec.threads.
+// Threads sets spec.config.threads.
 func Threads(threads int32) Change {
-	return func(spec *v1beta1.MemcachedSpec) { spec.Threads = &threads }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Config.Threads = &threads }
 }
 
-// Arguments sets spec.extraArgs.
+// Arguments sets spec.config.extraArgs.
 func Arguments(arguments ...string) Change {
-	return func(spec *v1beta1.MemcachedSpec) { spec.ExtraArgs = arguments }
+	return func(spec *v1beta1.MemcachedSpec) { spec.Config.ExtraArgs = arguments }
 }
 
-// Handover sets spec.handover.mode.
+// Handover sets spec.updateStrategy.handover.mode.
 func Handover(mode v1beta1.HandoverMode) Change {
-	return func(spec *v1beta1.MemcachedSpec) { spec.Handover.Mode = mode }
+	return func(spec *v1beta1.MemcachedSpec) { spec.UpdateStrategy.Handover.Mode = mode }
 }
 
 // Apply writes the desired state of a Memcached.

@@ -33,8 +33,8 @@ var Options = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/li
 // AddObject, and a pod is "none", "starting", "ready" or "ready and terminating".
 func Observation(size int32, spec string, sets, services [2]string, pods [2]string) *observation.Observation {
 	m := &v1beta1.Memcached{Spec: v1beta1.MemcachedSpec{
-		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
-		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
+		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")),
+			MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)},
 	}}
 	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", UID, 7
 	switch spec {
@@ -97,7 +97,7 @@ func AddObject(obs *observation.Observation, key resources.Key, state string) {
 
 // Plan returns the plan for an observation.
 func Plan(obs *observation.Observation) plan.Plan {
-	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
+	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Pod.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
 	obs.ReadShards()
 	return plan.Make(obs, Options)
 }

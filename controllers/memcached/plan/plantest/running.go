@@ -26,7 +26,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 	t.Helper()
 	m := &v1beta1.Memcached{}
 	m.Spec = shardtest.Revision(t).Spec
-	m.Spec.Image = ""
+	m.Spec.Pod.Image = ""
 	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", UID, 7
 	m.CreationTimestamp = metav1.NewTime(Now.Add(-7 * 24 * time.Hour))
 	m.Spec.Size = &size
@@ -83,6 +83,6 @@ func Answer(obs *observation.Observation, shard string, result agentwire.StartRe
 
 // Read sets what follows from the other fields of an observation, as the observer does.
 func Read(obs *observation.Observation) {
-	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
+	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Pod.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
 	obs.ReadShards()
 }

@@ -1,7 +1,7 @@
 # Labels disturb no shard: no gate blocks them, not even another shard that moves.
 
 shards 3 at 1.6.38
-min interval 1h
+min period 1h
 the maintenance window opens in 2h
 drain cache-2
 spec 1.6.38 label=x

@@ -27,15 +27,15 @@ type Edit func(*v1beta1.MemcachedSpec)
 func Revision(t testing.TB, edits ...Edit) resources.PodRevision {
 	t.Helper()
 	spec := v1beta1.MemcachedSpec{
-		Size: ptr.To[int32](3), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
-		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
+		Size: ptr.To[int32](3), Memory: ptr.To(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")),
+			MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)},
 	}
 	for _, edit := range edits {
 		if edit != nil {
 			edit(&spec)
 		}
 	}
-	image, err := resources.ResolveImage(spec.Image, spec.Version, "docker.io/library/memcached:1.6.45")
+	image, err := resources.ResolveImage(spec.Pod.Image, spec.Version, "docker.io/library/memcached:1.6.45")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func All(edits ...Edit) Edit {
 func Version(version string) Edit { return func(s *v1beta1.MemcachedSpec) { s.Version = version } }
 
 // Image sets the image.
-func Image(reference string) Edit { return func(s *v1beta1.MemcachedSpec) { s.Image = reference } }
+func Image(reference string) Edit { return func(s *v1beta1.MemcachedSpec) { s.Pod.Image = reference } }
 
 // Memory sets the memory.
 func Memory(quantity string) Edit {
@@ -64,12 +64,12 @@ func Memory(quantity string) Edit {
 
 // MaxConnections sets maxConnections.
 func MaxConnections(n int32) Edit {
-	return func(s *v1beta1.MemcachedSpec) { s.MaxConnections = &n }
+	return func(s *v1beta1.MemcachedSpec) { s.Config.MaxConnections = &n }
 }
 
 // ExtraArgs sets extraArgs.
 func ExtraArgs(words ...string) Edit {
-	return func(s *v1beta1.MemcachedSpec) { s.ExtraArgs = words }
+	return func(s *v1beta1.MemcachedSpec) { s.Config.ExtraArgs = words }
 }
 
 // Resources sets the requests and limits of a text such as

@@ -1,0 +1,28 @@
+# Ten minutes have to pass between two shards.
+
+shards 2 at 1.6.38
+min period 10m
+spec 1.6.45
+run
+----
+   0.0s  user       requests 1.6.45                      cache-0 [1.6.38]                   cache-1 [1.6.38]
+   0.0s  operator   Preflight cache-0                    cache-0 [1.6.38]                   cache-1 [1.6.38]                   checking image 1.6.45
+   3.0s  preflight  image 1.6.45 passes                  cache-0 [1.6.38]                   cache-1 [1.6.38]
+   3.0s  operator   AnnounceStop cache-0                 cache-0 [1.6.38 announced]         cache-1 [1.6.38]                   1.6.38 → 1.6.45
+   3.3s  agent      cache-0 reads the announced stop     cache-0 [1.6.38 announced]         cache-1 [1.6.38]
+   3.3s  operator   UpdateInPlace cache-0                cache-0 [1.6.38→1.6.45 announced]  cache-1 [1.6.38]                   1.6.38 → 1.6.45
+   4.3s  kubelet    stops the container of cache-0       cache-0 [1.6.38→1.6.45 starting]   cache-1 [1.6.38]
+   4.3s  operator   Await cache-0                        cache-0 [1.6.38→1.6.45 starting]   cache-1 [1.6.38]                   1.6.38 → 1.6.45
+   6.3s  kubelet    starts 1.6.45 for cache-0            cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
+   6.3s  agent      cache-0 reports its start            cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
+   6.3s  operator   PromoteTemplate cache-0              cache-0 [1.6.45]                   cache-1 [1.6.38]                   1.6.38 → 1.6.45
+   6.3s  operator   blocks cache-1: MinPeriodNotElapsed  cache-0 [1.6.45]                   cache-1 [1.6.38]                   waiting until 10m0s have passed since the update of the previous shard
+ 603.3s  operator   AnnounceStop cache-1                 cache-0 [1.6.45]                   cache-1 [1.6.38 announced]         1.6.38 → 1.6.45
+ 603.6s  agent      cache-1 reads the announced stop     cache-0 [1.6.45]                   cache-1 [1.6.38 announced]
+ 603.6s  operator   UpdateInPlace cache-1                cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45 announced]  1.6.38 → 1.6.45
+ 604.6s  kubelet    stops the container of cache-1       cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45 starting]
+ 604.6s  operator   Await cache-1                        cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45 starting]   1.6.38 → 1.6.45
+ 606.6s  kubelet    starts 1.6.45 for cache-1            cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45]
+ 606.6s  agent      cache-1 reports its start            cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45]
+ 606.6s  operator   PromoteTemplate cache-1              cache-0 [1.6.45]                   cache-1 [1.6.45]                   1.6.38 → 1.6.45
+ 606.6s  operator   all up to date                       cache-0 [1.6.45]                   cache-1 [1.6.45]
