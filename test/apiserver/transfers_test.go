@@ -130,7 +130,7 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	b, r, s := &v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}, &v1beta1.MemcachedScheduledBackup{}
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 	tr.must(tr.create("MemcachedRestore", "early", fromBackup))
-	tr.eventually("a restore without a Memcached fails", r, "early", func() bool { return r.Status.Phase == v1beta1.TransferFailed })
+	tr.eventually("a restore without a Memcached waits", r, "early", func() bool { return r.Status.Reason() == v1beta1.ReasonMemcachedNotFound })
 	tr.must(tr.create("Memcached", "cache", "{size: 2}"))
 	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
 	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason() == v1beta1.ReasonCopying })
@@ -139,6 +139,7 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	tr.jobs.Hang = nil
 	tr.eventually("the backup is Complete", b, "nightly", func() bool { return b.Status.Phase == v1beta1.TransferComplete })
 	tr.eventually("the restore is Complete", r, "again", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
+	tr.eventually("so is the one that was created first", r, "early", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 	tr.must(tr.create("MemcachedRestore", "first", fromBackup))
 	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason() == v1beta1.ReasonCopying })
