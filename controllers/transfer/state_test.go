@@ -250,11 +250,11 @@ func TestPodThatIsDeletedBeforeItRunsHasNotStarted(t *testing.T) {
 		want bool
 	}{
 		"a Job that is deleted before its pod has run": {jobObservation(0, deleted, failed("")), false},
-		"without its pod":                          {jobObservation(0, deleted), false},
-		"a Job that is deleted while its pod runs": {jobObservation(0, deleted, failed("containerd://1")), true},
-		"a Job whose pod has failed and is gone":   {jobObservation(0, counted), true},
-		"a pod that runs":                          {jobObservation(0, nil, pod(0, corev1.PodRunning, corev1.ContainerState{})), true},
-		"a pod that waits":                         {jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ErrImagePull", ""))), false},
+		"without its pod":                            {jobObservation(0, deleted), false},
+		"a Job that is deleted while its pod runs":   {jobObservation(0, deleted, failed("containerd://1")), true},
+		"a Job whose pod has failed and was deleted": {jobObservation(0, counted), true},
+		"a pod that runs":                            {jobObservation(0, nil, pod(0, corev1.PodRunning, corev1.ContainerState{})), true},
+		"a pod that waits":                           {jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ErrImagePull", ""))), false},
 	} {
 		if got := Evaluate(c.job, claim).Started; got != c.want {
 			t.Errorf("%s has started: %t", name, got)
