@@ -193,12 +193,12 @@ const (
 	//
 	// Do: choose the version that the message names, or a newer one.
 	ReasonVersionUnsupported = "VersionUnsupported"
-	// ReasonTLSNotPossible: another field of the spec doesn't allow spec.tls: extraArgs has options of
-	// TLS, which the operator sets, or resources.limits.memory has no room for the connections. No
-	// shard was changed.
+	// ReasonExtraArgsInvalid: spec.config.extraArgs contains a word that memcached can't get: an option that
+	// is unknown or that the operator sets, or one of external storage, the proxy or TLS. The message names
+	// the word. No shard was changed.
 	//
-	// Do: what the message says.
-	ReasonTLSNotPossible = "TLSNotPossible"
+	// Do: remove the word. Other fields of the spec, such as spec.memory and spec.tls, set what it sets.
+	ReasonExtraArgsInvalid = "ExtraArgsInvalid"
 	// ReasonPodConfigurationTooLarge: the fields of the spec that each pod gets, such as
 	// spec.pod.metadata and spec.pod.affinity, have more than 16 KiB as JSON, or the spec more than 32 KiB.
 	// No shard was changed.

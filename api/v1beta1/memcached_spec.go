@@ -181,7 +181,8 @@ type MemcachedConfig struct {
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 
 	// ExtraArgs are further arguments of memcached, one word per list item, such as "-v", or "-o" and
-	// "hash_algorithm=murmur3". Options that the operator sets are rejected. Default: none. Changing them
+	// "hash_algorithm=murmur3". With an option that is unknown or that the operator sets,
+	// Degraded is ExtraArgsInvalid and no shard is changed. Default: none. Changing them
 	// restarts memcached and keeps the items, except for -f, -n, -C and the slab sizes of -o: each
 	// shard's pod is replaced then. With -C, shards can't hand over their items.
 	//
@@ -191,8 +192,6 @@ type MemcachedConfig struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self[0].startsWith('-')",message="extraArgs must begin with an option such as -v, not with a value"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^[!-~]+$'))",message="each extraArgs item must be one word of printable characters without spaces: put an option's value into the next item"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.startsWith('-') && !a.matches('^-(v{1,3}|[CLMFXWkr]|[fnRbDo].*)$') && !a.matches('^--(verbose|disable-cas|enable-largepages|disable-evictions|disable-flush-all|disable-dumping|disable-watch|lock-memory|enable-coredumps|slab-growth-factor|slab-min-size|max-reqs-per-event|listen-backlog|extended)(=.+)?$'))",message="extraArgs contains an option that is unknown or that the operator sets: use spec.memory and the other fields of spec.config; the operator manages ports, addresses, protocol, user, daemon mode, the restartable cache, TLS and authentication; write other options in full, one per word"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.contains('ext_') || a.contains('proxy_'))",message="extraArgs must not enable external storage or the proxy: neither keeps its items over a restart"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 }
 

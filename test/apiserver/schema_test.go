@@ -45,7 +45,7 @@ var rejections = map[string]string{
 	"a rule of one field":                     `spec: {version: v1.6.45}`,
 	"a rule of two fields":                    `spec: {memory: 64Mi, config: {maxItemSize: 33Mi}}`,
 	"a rule of a field and a default":         `spec: {resources: {limits: {memory: 64Mi}}}`,
-	"a rule of a list":                        `spec: {config: {extraArgs: [-m, "64"]}}`,
+	"a rule of a list":                        `spec: {config: {extraArgs: ["64"]}}`,
 	"a rule of a map":                         `spec: {pod: {metadata: {labels: {app.kubernetes.io/name: web}}}}`,
 	"a rule of either or":                     `spec: {backup: {final: {store: {}}}}`,
 	"a rule of a policy and a field":          `spec: {deletionPolicy: Backup}`,

@@ -200,10 +200,14 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			obs.Memcached.Generation++
 			obs.Memcached.Spec.Access.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
 		}, v1beta1.ReasonApplyRejected, "spec.access.networkPolicy.allowedClients[0]"},
+		"a range that isn't one": {func(obs *observation.Observation) {
+			obs.Memcached.Generation++
+			obs.Memcached.Spec.Access.External = v1beta1.ExternalSpec{Mode: v1beta1.ExternalLoadBalancer, SourceRanges: []string{"192.0.2.0/24", "999.1.1.1/99"}}
+		}, v1beta1.ReasonApplyRejected, "spec.access.external.sourceRanges[1]: invalid CIDR address: 999.1.1.1/99; correct it"},
 		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
 			obs.Memcached.Spec.Config.ExtraArgs = []string{"-o", "ssl_min_version=3"}
-		}, v1beta1.ReasonTLSNotPossible, "remove it"},
+		}, v1beta1.ReasonExtraArgsInvalid, "spec.config.extraArgs contains ssl_min_version=3; remove it"},
 		"a pod configuration that is too large": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Pod.Metadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
 		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten spec.pod.metadata"},

@@ -83,7 +83,7 @@ func specProblem(obs *observation.Observation, restrictions resources.Restrictio
 	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	unstated := shard.ProtectionNotStated(obs.Shards, &obs.Memcached.Spec)
-	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
+	notAllowed, arguments := restrictions.Violation(obs.Memcached), resources.ExtraArgsProblem(obs.Memcached.Spec.Config.ExtraArgs)
 	switch {
 	case resources.IsReduced(obs.Memcached):
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
@@ -94,8 +94,8 @@ func specProblem(obs *observation.Observation, restrictions resources.Restrictio
 		return &shard.Problem{Reason: v1beta1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.pod.image, nothing changes until then"}
 	case unsupported != "":
 		return &shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
-	case tls != "":
-		return &shard.Problem{Reason: v1beta1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
+	case arguments != "":
+		return &shard.Problem{Reason: v1beta1.ReasonExtraArgsInvalid, Message: arguments + "; nothing changes until then"}
 	case notAllowed != "":
 		return &shard.Problem{Reason: v1beta1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
 	case len(obs.UpdateRevision.String()) > resources.MaxRevision:

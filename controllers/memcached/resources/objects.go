@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -282,7 +283,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
 			o.Apply = b.shardService(d)
 		case d.ordinal >= 0:
-			o.Apply = b.externalService(d)
+			o.Apply, err = b.externalService(d)
 		case d.Key.Name == b.name:
 			o.Apply = b.headlessService()
 		default:
@@ -340,14 +341,19 @@ func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 
 // externalService returns the Service through which clients outside the cluster reach a shard. It never has the agent's
 // port. It has no protocol of an application, by which some clouds choose another kind of health check.
-func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration {
+func (b *Builder) externalService(d Desired) (*corev1ac.ServiceApplyConfiguration, error) {
+	for i, cidr := range b.memcached.Spec.Access.External.SourceRanges {
+		if _, _, err := net.ParseCIDR(cidr); err != nil {
+			return nil, fmt.Errorf("spec.access.external.sourceRanges[%d]: %w; correct it, nothing changes until then", i, err)
+		}
+	}
 	labels := b.shardLabels(d)
 	return b.service(d.Key.Name, labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeLoadBalancer).
 			WithLoadBalancerSourceRanges(b.memcached.Spec.Access.External.SourceRanges...).
 			WithSelector(labels).
-			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached)))
+			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached))), nil
 }
 
 // discoveryService returns the Service with the endpoint of spec.access.discovery, which the pods of all

@@ -79,17 +79,6 @@ func tlsConnection(tls v1beta1.TLSSpec) int64 {
 	}
 }
 
-// TLSProblem returns why the options of memcached in a spec don't allow its TLS, and what to do; empty if they do.
-func TLSProblem(spec *v1beta1.MemcachedSpec) string {
-	if !spec.TLS.IsEnabled() {
-		return ""
-	}
-	if i := slices.IndexFunc(spec.Config.ExtraArgs, func(word string) bool { return strings.Contains(word, "ssl_") }); i >= 0 {
-		return fmt.Sprintf("spec.config.extraArgs contains %s; remove it: the operator sets the options of TLS, as spec.tls says", spec.Config.ExtraArgs[i])
-	}
-	return ""
-}
-
 // MountsTLS reports whether a pod mounts a Secret for TLS.
 func MountsTLS(pod *corev1.Pod, secret string) bool { return mounts(pod, tlsVolume, secret) }
 

@@ -100,15 +100,3 @@ func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
 		}
 	}
 }
-
-func TestOptionsOfTLSMakeItImpossible(t *testing.T) {
-	m := memcached(1, nil)
-	m.Spec.Config.ExtraArgs = []string{"-o", "ssl_min_version=3"}
-	if why := TLSProblem(&m.Spec); why != "" {
-		t.Errorf("without TLS: %s", why)
-	}
-	m.Spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}
-	if why := TLSProblem(&m.Spec); !strings.Contains(why, "spec.config.extraArgs contains ssl_min_version=3; remove it") {
-		t.Errorf("with an option of TLS: %q", why)
-	}
-}
