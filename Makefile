@@ -57,7 +57,7 @@ CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
 VALE = CGO_ENABLED=1 go tool -modfile=hack/tools/prose/go.mod vale
 HUGO = go tool -modfile=hack/tools/site/go.mod hugo
-GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
+GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint-kube-api-linter
 CI_TOOL = go tool -modfile=$(CURDIR)/hack/tools/ci/go.mod
 HACK = go -C hack run
 STATIC_BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)'

@@ -522,6 +522,8 @@ type Hashing struct {
 	// Algorithm that the clients use: Ketama as in libmemcached, Jump as in the clients of
 	// Grafana's dskit, Rendezvous as in pymemcache's HashClient, or Modulo (CRC-32) as in
 	// gomemcache.
+	//
+	// +required
 	Algorithm HashAlgorithm `json:"algorithm"`
 
 	// ServerNameTemplate is how the clients write a server's name, which Ketama and
@@ -786,12 +788,14 @@ type MaintenanceWindow struct {
 
 	// Start is the time of day at which the window opens, such as 02:00.
 	//
+	// +required
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	Start string `json:"start"`
 
 	// DurationSeconds is how long the window is open, in seconds, such as 7200 for two hours.
 	// The window may extend into the next day.
 	//
+	// +required
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=86400
 	DurationSeconds int32 `json:"durationSeconds"`
@@ -887,6 +891,8 @@ type BackupPolicy struct {
 // FinalBackup configures the backup that is taken before a Memcached is deleted.
 type FinalBackup struct {
 	// Store that the snapshot is written to.
+	//
+	// +required
 	Store SnapshotStore `json:"store"`
 
 	// RateLimit limits the load that the backup puts on each shard. Default: 20,000 items and

@@ -136,10 +136,14 @@ type MemcachedStatus struct {
 // BootstrapStatus is the state of filling the shards of a new Memcached.
 type BootstrapStatus struct {
 	// RestoreName is the name of the MemcachedRestore that fills the shards.
+	//
+	// +required
 	RestoreName string `json:"restoreName"`
 
 	// Phase is Running from the Memcached's creation until the restore has finished, then
 	// Complete when it filled the shards or Failed when it didn't.
+	//
+	// +required
 	Phase TransferPhase `json:"phase"`
 
 	// Message describes the state in a sentence.
@@ -192,17 +196,25 @@ type ExternalStatus struct {
 // DiscoveryStatus is what clients read from the endpoint of spec.access.discovery.
 type DiscoveryStatus struct {
 	// Endpoint is the address of the endpoint, as host:port.
+	//
+	// +required
 	Endpoint string `json:"endpoint"`
 
 	// Version of the list of shards. It grows with each change, also after the Memcached was
 	// deleted and created again.
+	//
+	// +required
 	Version int64 `json:"version"`
 
 	// Size is the number of shards in the list: a new shard is added when it is ready, and one that
 	// scaling in removes is removed from the list before it is deleted.
+	//
+	// +required
 	Size int32 `json:"size"`
 
 	// LastChangeTime is when the list got this version.
+	//
+	// +required
 	LastChangeTime metav1.Time `json:"lastChangeTime"`
 }
 
@@ -243,6 +255,8 @@ const (
 // UpdateStatus is the progress of a change of the spec.
 type UpdateStatus struct {
 	// Revision is a hash of the pod configuration that the spec results in.
+	//
+	// +required
 	Revision string `json:"revision"`
 
 	// Shard that is being updated, or that will be updated next.
@@ -278,6 +292,8 @@ type UpdateStatus struct {
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
 	// LastTransitionTime is when the update of this shard reached this method and gate.
+	//
+	// +required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 
 	// Message describes the progress in a sentence.
@@ -295,9 +311,13 @@ func (u *UpdateStatus) IsRolledBack() bool {
 // UpdateCost is what an update cost clients.
 type UpdateCost struct {
 	// Revision is a hash of the pod configuration that the update leads to.
+	//
+	// +required
 	Revision string `json:"revision"`
 
 	// StartTime is when the first shard was changed.
+	//
+	// +required
 	StartTime metav1.Time `json:"startTime"`
 
 	// CompletionTime is when all shards matched the spec. It is absent while the update goes on, and
@@ -307,20 +327,30 @@ type UpdateCost struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
 	// Shards is the number of shards that started again, in the same pod or in another one.
+	//
+	// +required
 	Shards int32 `json:"shards"`
 
 	// Items that these shards contained right after their start.
+	//
+	// +required
 	Items int64 `json:"items"`
 
 	// ItemsBefore is how many items they contained before it.
+	//
+	// +required
 	ItemsBefore int64 `json:"itemsBefore"`
 
 	// UnavailableMilliseconds is for how long no memcached responded, as the sum of these shards.
 	// A pod that is replaced without a handover adds nothing, since it serves until the other one
 	// is ready.
+	//
+	// +required
 	UnavailableMilliseconds int64 `json:"unavailableMilliseconds"`
 
 	// MaxUnavailableMilliseconds is the same for the shard that was unavailable the longest.
+	//
+	// +required
 	MaxUnavailableMilliseconds int64 `json:"maxUnavailableMilliseconds"`
 
 	// ExtraMisses is how many more keys clients didn't find since the start of their shard than
@@ -358,6 +388,8 @@ const (
 // ShardStatus is the state of one shard.
 type ShardStatus struct {
 	// Name of the shard, its ReplicaSet and its Service: <memcached>-<ordinal>.
+	//
+	// +required
 	Name string `json:"name"`
 
 	// PodName is the name of the pod that hosts the shard; empty while there is none.
@@ -371,6 +403,8 @@ type ShardStatus struct {
 	NodeName string `json:"nodeName,omitempty"`
 
 	// Ready is whether the shard serves clients.
+	//
+	// +required
 	Ready bool `json:"ready"`
 
 	// Version that memcached itself reports; empty until it is known.
@@ -391,6 +425,8 @@ type ShardStatus struct {
 	Revision string `json:"revision,omitempty"`
 
 	// UpToDate is whether the pod matches the spec.
+	//
+	// +required
 	UpToDate bool `json:"upToDate"`
 
 	// StartResult is Warm when memcached last started with its items, HandedOver when it received those of
@@ -465,7 +501,8 @@ type ShardStatus struct {
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name is used for Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the shard's ordinal is appended to it, and the result must be a valid Service name"
 type Memcached struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired state.
@@ -476,7 +513,7 @@ type Memcached struct {
 	//
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
-	Status MemcachedStatus `json:"status,omitempty"`
+	Status MemcachedStatus `json:"status,omitzero"`
 }
 
 // MemcachedList is a list of Memcached objects.

@@ -7,9 +7,13 @@ import (
 // MemcachedBackupSpec is the desired backup. It is immutable, except for deletionPolicy.
 type MemcachedBackupSpec struct {
 	// MemcachedRef names the Memcached whose items are copied. Its shards keep serving.
+	//
+	// +required
 	MemcachedRef MemcachedReference `json:"memcachedRef"`
 
 	// Store that the snapshot is written to.
+	//
+	// +required
 	Store SnapshotStore `json:"store"`
 
 	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
@@ -68,25 +72,39 @@ type MemcachedBackupStatus struct {
 // SnapshotStatus describes a complete snapshot.
 type SnapshotStatus struct {
 	// Path of the snapshot in its store, for spec.snapshot.path of a MemcachedRestore.
+	//
+	// +required
 	Path string `json:"path"`
 
 	// SnapshotTime is when the copy began. No value is older than the one that memcached contained
 	// then; values that were written later may be missing.
+	//
+	// +required
 	SnapshotTime metav1.Time `json:"snapshotTime"`
 
 	// Shards is the number of shards whose items the snapshot contains.
+	//
+	// +required
 	Shards int32 `json:"shards"`
 
 	// Items is the number of items that the snapshot contains.
+	//
+	// +required
 	Items int64 `json:"items"`
 
 	// Bytes is the size of the items' keys and values, in bytes.
+	//
+	// +required
 	Bytes int64 `json:"bytes"`
 
 	// StoredBytes is the size of the snapshot in the store, in bytes.
+	//
+	// +required
 	StoredBytes int64 `json:"storedBytes"`
 
 	// FormatVersion is the version of the snapshot format.
+	//
+	// +required
 	FormatVersion int32 `json:"formatVersion"`
 }
 
@@ -105,7 +123,8 @@ type SnapshotStatus struct {
 // +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type MemcachedBackup struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired backup.
@@ -117,7 +136,7 @@ type MemcachedBackup struct {
 	//
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
-	Status MemcachedBackupStatus `json:"status,omitempty"`
+	Status MemcachedBackupStatus `json:"status,omitzero"`
 }
 
 // MemcachedBackupList is a list of MemcachedBackup objects.

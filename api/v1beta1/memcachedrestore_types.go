@@ -16,6 +16,8 @@ import (
 type MemcachedRestoreSpec struct {
 	// MemcachedRef names the Memcached that the items are restored into. Its shards keep
 	// serving.
+	//
+	// +required
 	MemcachedRef MemcachedReference `json:"memcachedRef"`
 
 	// BackupRef names the MemcachedBackup whose snapshot is restored. The restore waits until
@@ -159,7 +161,8 @@ func (r *MemcachedRestore) IsActive(now time.Time) bool {
 // +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type MemcachedRestore struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired restore.
@@ -171,7 +174,7 @@ type MemcachedRestore struct {
 	//
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
-	Status MemcachedRestoreStatus `json:"status,omitempty"`
+	Status MemcachedRestoreStatus `json:"status,omitzero"`
 }
 
 // MemcachedRestoreList is a list of MemcachedRestore objects.

@@ -9,6 +9,7 @@ type MemcachedScheduledBackupSpec struct {
 	// Schedule of the backups in the five fields of cron, such as "30 2 * * *" for 2:30 every
 	// night, or one of @hourly, @daily, @weekly and @monthly.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="set the time zone in timeZone"
@@ -52,12 +53,16 @@ type MemcachedScheduledBackupSpec struct {
 	Retention *BackupRetention `json:"retention,omitempty"`
 
 	// BackupTemplate describes the MemcachedBackup objects that the schedule creates.
+	//
+	// +required
 	BackupTemplate MemcachedBackupTemplate `json:"backupTemplate"`
 }
 
 // MemcachedBackupTemplate describes the backups of a schedule.
 type MemcachedBackupTemplate struct {
 	// Spec of the backups. Changing it applies to backups that are created later.
+	//
+	// +required
 	Spec MemcachedBackupSpec `json:"spec"`
 }
 
@@ -103,6 +108,15 @@ type BackupRetention struct {
 
 // MemcachedScheduledBackupStatus is the observed state of a schedule.
 type MemcachedScheduledBackupStatus struct {
+	// Conditions are Ready, Reconciling and Stalled. Ready is True while backups are created at
+	// their times, and while the schedule is suspended. Its message has the next run, or says why
+	// no backups are created.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until
 	// the operator has seen the object.
 	//
@@ -134,15 +148,6 @@ type MemcachedScheduledBackupStatus struct {
 	// +optional
 	// +listType=atomic
 	Active []string `json:"active,omitempty"`
-
-	// Conditions are Ready, Reconciling and Stalled. Ready is True while backups are created at
-	// their times, and while the schedule is suspended. Its message has the next run, or says why
-	// no backups are created.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Reasons of a schedule's conditions.
@@ -205,7 +210,8 @@ const (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: each backup's name is this name followed by the time of its run"
 type MemcachedScheduledBackup struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired schedule.
@@ -216,7 +222,7 @@ type MemcachedScheduledBackup struct {
 	//
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
-	Status MemcachedScheduledBackupStatus `json:"status,omitempty"`
+	Status MemcachedScheduledBackupStatus `json:"status,omitzero"`
 }
 
 // MemcachedScheduledBackupList is a list of MemcachedScheduledBackup objects.

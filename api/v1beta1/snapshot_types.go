@@ -11,6 +11,7 @@ import (
 type MemcachedReference struct {
 	// Name of the Memcached.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=52
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
@@ -21,6 +22,7 @@ type MemcachedReference struct {
 type BackupReference struct {
 	// Name of the MemcachedBackup.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -48,6 +50,7 @@ type PersistentVolumeClaimStore struct {
 	// ClaimName of the PersistentVolumeClaim. Backups write to its volume, restores mount it
 	// read-only.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -77,6 +80,7 @@ type PersistentVolumeClaimStore struct {
 type S3Store struct {
 	// Bucket is the name of an existing bucket.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
@@ -141,10 +145,13 @@ type S3Store struct {
 // SnapshotSource is a snapshot in a store, possibly of another cluster.
 type SnapshotSource struct {
 	// Store that contains the snapshot.
+	//
+	// +required
 	Store SnapshotStore `json:"store"`
 
 	// Path of the snapshot in the store: status.snapshot.path of its MemcachedBackup.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="path is relative to the store and must not contain . or .. as an element"
@@ -212,6 +219,15 @@ const (
 
 // TransferStatus is the state of a backup or a restore. Both run once.
 type TransferStatus struct {
+	// Conditions are Succeeded, and Ready, Reconciling and Stalled, which tools such as kstatus
+	// read. Succeeded is Unknown until the transfer is Complete, which is True, or Failed, which
+	// is False. Its reason, such as Copying or StoreFull, and its message explain the phase.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// ObservedGeneration is the generation of the spec that this status describes. It is -1 until
 	// the operator has seen the object.
 	//
@@ -249,15 +265,6 @@ type TransferStatus struct {
 	//
 	// +optional
 	Progress *TransferProgress `json:"progress,omitempty"`
-
-	// Conditions are Succeeded, and Ready, Reconciling and Stalled, which tools such as kstatus
-	// read. Succeeded is Unknown until the transfer is Complete, which is True, or Failed, which
-	// is False. Its reason, such as Copying or StoreFull, and its message explain the phase.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // IsFinished reports whether the transfer is Complete or Failed, which is final.
@@ -281,6 +288,8 @@ func (s *TransferStatus) succeeded() metav1.Condition {
 // TransferProgress is the progress of a backup or a restore.
 type TransferProgress struct {
 	// Items is the number of items that were processed.
+	//
+	// +required
 	Items int64 `json:"items"`
 
 	// TotalItems is the number of items to process, as far as it is known.
@@ -289,9 +298,13 @@ type TransferProgress struct {
 	TotalItems int64 `json:"totalItems,omitempty"`
 
 	// Bytes is the size of the keys and values that were processed, in bytes.
+	//
+	// +required
 	Bytes int64 `json:"bytes"`
 
 	// Percent of the items that were processed.
+	//
+	// +required
 	Percent int32 `json:"percent"`
 
 	// ItemsPerSecond over the last seconds; once the transfer has finished, its average.
