@@ -556,8 +556,9 @@ const (
 type TLSSpec struct {
 	// Mode is which connections port 11211 accepts: Required accepts TLS only. Permissive accepts both
 	// TLS and plain connections while you migrate the clients; it costs each request about a tenth of a
-	// millisecond, since the agent forwards the connections. Disabled accepts plain connections only.
-	// Default Disabled. Changing it restarts memcached and keeps the items.
+	// millisecond, since the agent forwards the connections. Disabled accepts plain connections only, the
+	// default of a new cache. Only Disabled switches off a running one: removing the field doesn't.
+	// Changing it restarts memcached and keeps the items.
 	//
 	// +optional
 	Mode TLSMode `json:"mode,omitempty"`
@@ -594,7 +595,8 @@ func (t TLSSpec) IsEnabled() bool { return t.Mode == TLSRequired || t.Mode == TL
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mode) || !has(self.secretName)",message="auth.secretName has no effect without a mode: set auth.mode to Required, or to Disabled"
 type AuthSpec struct {
-	// Mode Required admits only clients that log in. Default Disabled. Changing it restarts memcached and
+	// Mode Required admits only clients that log in. Disabled admits all, the default of a new cache. Only
+	// Disabled switches off a running one: removing the field doesn't. Changing it restarts memcached and
 	// keeps the items.
 	//
 	// +optional

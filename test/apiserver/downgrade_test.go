@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
 // As docs/install.md says of a downgrade to a release that doesn't know deletionPolicy. The CRD is a copy in a group of its own, as
@@ -51,7 +53,8 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 	for _, name := range []string{"idle", "written"} {
 		u := object(name)
 		u.SetFinalizers([]string{v1beta1.FinalizerFinalBackup})
-		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "backup": map[string]any{"final": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}}}
+		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "backup": map[string]any{"final": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}},
+			"size": int64(2), "auth": map[string]any{"mode": "Required"}, "tls": map[string]any{"mode": "Required"}}
 		tr.must(admin.Create(t.Context(), u))
 	}
 	// become changes the CRD, and waits until the API server applies it.
@@ -65,23 +68,54 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 		idle := object("idle")
 		tr.eventually("the API server applies the CRD", idle, "idle", func() bool { return policy(idle) == string(want) })
 	}
+	written := object("written")
+	tr.must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
+	secured := specOf(t, written)
 	var newer apiextensionsv1.JSONSchemaProps
 	become(func(spec *apiextensionsv1.JSONSchemaProps) {
 		newer = *spec.DeepCopy()
-		delete(spec.Properties, "deletionPolicy")
-		delete(spec.Properties, "finalBackup")
-		spec.XValidations = slices.DeleteFunc(spec.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "deletionPolicy") })
+		for _, name := range []string{"deletionPolicy", "backup", "auth", "tls"} {
+			delete(spec.Properties, name)
+			spec.XValidations = slices.DeleteFunc(spec.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "self."+name) })
+		}
 	}, "")
 	tr.must(admin.Status().Patch(t.Context(), object("written"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))))
 	become(func(spec *apiextensionsv1.JSONSchemaProps) { *spec = newer }, v1beta1.DeletionBackup)
 
-	written := object("written")
 	tr.must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
-	if _, has, err := unstructured.NestedMap(written.Object, "spec", "finalBackup"); has || err != nil || policy(written) != string(v1beta1.DeletionDelete) {
+	if _, has, err := unstructured.NestedMap(written.Object, "spec", "backup"); has || err != nil || policy(written) != string(v1beta1.DeletionDelete) {
 		t.Errorf("after the downgrade the spec is %v", written.Object["spec"])
 	}
 	if got := written.GetFinalizers(); !slices.Equal(got, []string{v1beta1.FinalizerFinalBackup}) {
 		t.Errorf("the finalizers are %v", got)
 	}
+	// Shards that required a login and TLS keep both. Nothing restarts when the spec states them again.
+	obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { *s = secured })
+	lost := specOf(t, written)
+	if lost.Auth.Mode != "" || lost.TLS.Mode != "" || secured.Auth.Mode != v1beta1.AuthRequired || secured.TLS.Mode != v1beta1.TLSRequired {
+		t.Fatalf("auth and tls are %+v and %+v, were %+v and %+v", lost.Auth, lost.TLS, secured.Auth, secured.TLS)
+	}
+	restored := lost
+	restored.Auth.Mode, restored.TLS.Mode = secured.Auth.Mode, secured.TLS.Mode
+	for reason, spec := range map[string]v1beta1.MemcachedSpec{v1beta1.ReasonProtectionNotStated: lost, "": restored} {
+		obs.Memcached.Spec = spec
+		p := plantest.Plan(obs)
+		var got shard.Problem
+		if p.Rejected != nil {
+			got = *p.Rejected
+		}
+		if a := p.Actions; got.Reason != reason || len(a.Apply)+len(a.Patch)+len(a.Delete)+len(a.ScaleIn) > 0 || p.IsDisruptive() {
+			t.Errorf("%+v, want %q; it does %+v", got, reason, a)
+		}
+	}
 	tr.must(client.IgnoreNotFound(crds.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}})))
+}
+
+func specOf(t *testing.T, u *unstructured.Unstructured) v1beta1.MemcachedSpec {
+	t.Helper()
+	m := v1beta1.Memcached{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m.Spec
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,6 +127,8 @@ var scenarios = map[string]scenario{
 
 	"TLS":                                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{"mode": "Required"}})}, keeps: true, settles: true},
 	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{"mode": "Required"}}), set(spec{"tls": spec{"mode": "Disabled"}})}, seconds: 2, keeps: true, settles: true},
+	"TLS and logins are lost":            {begins: secured, then: []func(*World){set(spec{"tls": nil, "auth": nil, "config": spec{"threads": int64(2)}}), areSecured}, seconds: 30, keeps: true, degraded: v1beta1.ReasonProtectionNotStated},
+	"TLS and logins are lost, and back":  {begins: secured, then: []func(*World){set(spec{"tls": nil, "auth": nil}), areSecured, set(secured), areSecured}, seconds: 30, keeps: true, settles: true},
 	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{"mode": "Required"}}, then: []func(*World){rotates}, keeps: true, settles: true},
 
 	"less memory than before, after a version": {begins: spec{"size": int64(2), "version": middle, "config": spec{"maxConnections": int64(4096)}}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1"), set(spec{"config": spec{"maxConnections": nil}})}, keeps: true, settles: true},
@@ -140,6 +143,16 @@ var scenarios = map[string]scenario{
 	"resources, and back before the rest of the change":               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "config": spec{"threads": int64(2)}}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "config": spec{"threads": nil}})}, keeps: true, settles: true},
 	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"pod": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
+}
+
+// secured is a spec with all protections.
+var secured = spec{"size": int64(2), "tls": spec{"mode": "Required"}, "auth": spec{"mode": "Required"}}
+
+// areSecured checks that each shard that serves has them, whatever the spec says.
+func areSecured(w *World) {
+	for _, p := range w.Procs {
+		w.must(!p.Serves || strings.Contains(p.Arguments, `"-Z"`) && strings.Contains(p.Arguments, `"-Y"`), "shard %s keeps its TLS and its logins: %s", p.Shard, p.Arguments)
+	}
 }
 
 // untilUpdated plays until the operator has applied the newest version to the shard's pod. A number of

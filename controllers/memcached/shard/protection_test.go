@@ -13,7 +13,10 @@ import (
 )
 
 func TestProtectionOfAShardIsStatedOrSwitchedOff(t *testing.T) {
-	both := func(s *v1beta1.MemcachedSpec) { s.Auth.Mode, s.TLS.Mode = v1beta1.AuthRequired, v1beta1.TLSPermissive }
+	modes := func(auth v1beta1.AuthMode, tls v1beta1.TLSMode) shardtest.Edit {
+		return func(s *v1beta1.MemcachedSpec) { s.Auth.Mode, s.TLS.Mode = auth, tls }
+	}
+	both, off := modes(v1beta1.AuthRequired, v1beta1.TLSRequired), modes(v1beta1.AuthDisabled, v1beta1.TLSDisabled)
 	for name, c := range map[string]struct {
 		template, pod string
 		spec          shardtest.Edit
@@ -23,6 +26,11 @@ func TestProtectionOfAShardIsStatedOrSwitchedOff(t *testing.T) {
 		"a shard without annotations":           {"", "", nil, ""},
 		"what can't be read":                    {"x", `["auth"]`, nil, ""},
 		"stated":                                {`{"auth":"Required","tls":"Permissive"}`, `{"auth":"Required"}`, both, ""},
+		"no login is stated":                    {`{"auth":"Required","tls":"Required"}`, `{}`, modes("", v1beta1.TLSRequired), "set spec.auth.mode to Disabled"},
+		"no TLS is stated":                      {`{}`, `{"auth":"Required","tls":"Permissive"}`, modes(v1beta1.AuthRequired, ""), "shard cache-1 runs with tls Permissive, and the spec doesn't state spec.tls"},
+		"nothing is stated":                     {`{"auth":"Required"}`, `{"tls":"Required"}`, nil, "restore it"},
+		"switched off now":                      {`{"auth":"Required"}`, `{"tls":"Required"}`, off, ""},
+		"one is weakened":                       {`{"tls":"Required"}`, `{}`, modes("", v1beta1.TLSPermissive), ""},
 		"switched off before":                   {`{"auth":"Disabled","tls":"Disabled"}`, `{}`, nil, ""},
 		"one of a newer release":                {`{"auth":"Required","quantum":"Required"}`, `{}`, both, "shard cache-1 runs with quantum Required, which this release of the operator doesn't know"},
 		"one of a newer release in a pod":       {`{}`, `{"quantum":"Optional"}`, both, "install the release that you had, or a newer one"},
