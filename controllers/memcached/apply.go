@@ -34,7 +34,7 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
 	}
-	if !w.createKey(ctx, a.Secret, a.SecretIsFirst, r) {
+	if !w.createKey(ctx, a.Secret, r) {
 		return *r
 	}
 	w.writeBinding(ctx, a.Binding, r)
@@ -102,9 +102,8 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1beta1.Memcached, c pla
 }
 
 // createKey creates the Secret with a random key, and reports whether to continue. The operator can't read an existing Secret,
-// which stays. If isFirst, the garbage collector may delete the existing Secret soon, and a later reconcile creates another.
-// If the API server rejects the Secret, shards start without the items of their former pods.
-func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *plan.Result) bool {
+// which stays. If the API server rejects the Secret, shards start without the items of their former pods.
+func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *plan.Result) bool {
 	if secret == nil {
 		return true
 	}
@@ -114,8 +113,7 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		r.Conflict = isFirst
-		return !isFirst
+		return true
 	case apiserver.IsTerminating(err):
 		r.Gone = true
 	default:

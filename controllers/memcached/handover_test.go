@@ -9,12 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -36,10 +34,10 @@ func (c *secretless) Create(ctx context.Context, o client.Object, options ...cli
 	return c.Client.Create(ctx, o, options...)
 }
 
-func handoverSecret(env *testEnv) *corev1.Secret {
+func handoverSecret(env *testEnv, m *v1beta1.Memcached) *corev1.Secret {
 	env.Helper()
 	secret := &corev1.Secret{}
-	env.Read("cache-handover", secret)
+	env.Read(resources.HandoverSecretName(m), secret)
 	return secret
 }
 
@@ -47,7 +45,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	env := newEnv(t)
 	m := env.Create("cache", "size: 2")
 	env.Converge("cache")
-	secret, set := handoverSecret(env), &appsv1.ReplicaSet{}
+	secret, set := handoverSecret(env, m), &appsv1.ReplicaSet{}
 	env.Read("cache-0", set)
 	if len(secret.Data[resources.HandoverKey]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
 		t.Errorf("the Secret is %+v", secret)
@@ -60,9 +58,9 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 		zero = zero && b == 0
 	}
 	other := newEnv(t)
-	other.Create("cache", "size: 1")
+	others := other.Create("cache", "size: 1")
 	other.Converge("cache")
-	if zero || string(handoverSecret(other).Data[resources.HandoverKey]) == string(secret.Data[resources.HandoverKey]) {
+	if zero || string(handoverSecret(other, others).Data[resources.HandoverKey]) == string(secret.Data[resources.HandoverKey]) {
 		t.Error("the key isn't random")
 	}
 
@@ -77,48 +75,21 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	}
 	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 3 })
 	env.Converge("cache")
-	if handoverSecret(env).UID == secret.UID {
+	if handoverSecret(env, m).UID == secret.UID {
 		t.Error("the Secret wasn't recreated")
-	}
-}
-
-// The Secret of a deleted Memcached may be collected after another one of that name was created. The pods
-// of that one would have no key.
-func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
-	env := newEnv(t)
-	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
-	env.Must(env.Admin.Create(env.Ctx, former))
-	m := env.Create("cache", "size: 1")
-	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(plan.FormerSecret / 2))
-	for range 3 {
-		env.Reconcile("cache")
-	}
-	if env.Exists("cache-0", &appsv1.ReplicaSet{}) {
-		t.Error("the shard doesn't wait")
-	}
-	env.Must(env.Admin.Delete(env.Ctx, former))
-	env.Converge("cache")
-	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
-		t.Errorf("the Secret is %+v", handoverSecret(env))
-	}
-	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
-	env.Converge("cache")
-	if !env.Exists("cache-1", &appsv1.ReplicaSet{}) {
-		t.Error("the second shard waits")
 	}
 }
 
 func TestExistingHandoverSecretIsKept(t *testing.T) {
 	env := newEnv(t)
-	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
+	m := env.Create("cache", "size: 1")
+	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: resources.HandoverSecretName(m)}, Data: map[string][]byte{"key": []byte("theirs")}}
 	env.Must(env.Admin.Create(env.Ctx, others))
-	env.Create("cache", "size: 1")
-	env.skipAnHour()
 	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
 	if !env.Exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("there is no shard")
 	}
-	if secret := handoverSecret(env); secret.ResourceVersion != others.ResourceVersion {
+	if secret := handoverSecret(env, m); secret.ResourceVersion != others.ResourceVersion {
 		t.Errorf("the Secret was changed: %+v", secret)
 	}
 }
@@ -130,7 +101,7 @@ func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
 		shards int
 	}{
 		"the API server doesn't respond": {apierrors.NewServiceUnavailable("try later"), 0},
-		"a quota":                        {apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "cache-handover", nil), 1},
+		"a quota":                        {apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)

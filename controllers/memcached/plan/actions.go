@@ -29,8 +29,6 @@ type Actions struct {
 	Finalizer FinalizerChange
 	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
 	Secret *corev1.Secret
-	// SecretIsFirst is whether a Secret with that name may be that of a deleted Memcached with the same name.
-	SecretIsFirst bool
 	// Binding is a Secret to create or, if it has a version, to update. The writer generates a missing password.
 	Binding *corev1.Secret
 	// Apply are objects to apply.
@@ -64,7 +62,6 @@ func merge(all ...Actions) Actions {
 			m.Finalizer = a.Finalizer
 		}
 		m.Secret = cmp.Or(m.Secret, a.Secret)
-		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
 		m.Binding = cmp.Or(m.Binding, a.Binding)
 		m.Apply = append(m.Apply, a.Apply...)
 		for _, p := range a.Patch {

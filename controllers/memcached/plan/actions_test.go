@@ -63,7 +63,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		want   []string
 	}{
 		"nothing changes":   {func(*observation.Observation) {}, nil},
-		"it scales out":     {size(4), []string{"create Secret cache-handover", "create Service cache-3", "create ReplicaSet cache-3"}},
+		"it scales out":     {size(4), []string{"create Secret cache-handover-ours", "create Service cache-3", "create ReplicaSet cache-3"}},
 		"it scales in":      {size(1), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1"}},
 		"it scales in to 0": {size(0), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1", "delete Service cache-0", "delete ReplicaSet cache-0"}},
 		"it is paused":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Paused = true }, nil},
@@ -79,7 +79,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 			obs.Memcached.Spec.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 			owner(resources.KindNetworkPolicy, "cache", "foreign")(obs)
 		}, nil},
-		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
+		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover-ours", "create ReplicaSet cache-1"}},
 		"without handover": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
@@ -126,31 +126,6 @@ func TestReplicaSetIsUpdatedInTheObservedVersion(t *testing.T) {
 	set.SetResourceVersion("17")
 	if apply := plantest.Plan(obs).Actions.Apply; len(apply) != 1 || apply[0].UID != set.UID || apply[0].Version != "17" {
 		t.Errorf("%+v", apply)
-	}
-}
-
-func TestFirstShardsWaitForTheirSecret(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*observation.Observation)
-		want   bool
-	}{
-		"it was just created":                 {func(*observation.Observation) {}, true},
-		"a former Secret is collected by now": {func(obs *observation.Observation) { obs.Now = obs.Now.Add(plan.FormerSecret) }, false},
-		"it has shards": {func(obs *observation.Observation) {
-			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "ours")
-		}, false},
-		"the API server rejected its shards": {func(obs *observation.Observation) {
-			plantest.AddObject(obs, resources.Key{Kind: resources.KindService, Name: "cache-0"}, "ours")
-		}, false},
-	} {
-		obs := plantest.Running(t, 2)
-		withoutShards(obs)
-		clear(obs.Objects)
-		obs.Memcached.CreationTimestamp = metav1.NewTime(obs.Now)
-		c.change(obs)
-		if a := plantest.Plan(obs).Actions; a.Secret == nil || a.SecretIsFirst != c.want {
-			t.Errorf("%s: Secret %v, before the shards: %t", name, a.Secret != nil, a.SecretIsFirst)
-		}
 	}
 }
 

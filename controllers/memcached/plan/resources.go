@@ -2,23 +2,16 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
-
-// FormerSecret is how long after its creation a Memcached without objects waits for the garbage collection of the Secret
-// of a deleted Memcached with the same name. With that Secret, its pods would have no key once it is collected.
-const FormerSecret = 10 * time.Second
 
 // planResources returns the objects that are missing or not up to date.
 func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard) Resources {
 	p := Resources{UpToDate: observation.UpToDate{}}
-	createsFirst := true // nothing of the Memcached exists
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.Objects[want.Key]
 		switch {
@@ -32,7 +25,6 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 		}
 		var current observation.Version
 		if exists {
-			createsFirst = false
 			current = observation.NewVersion(obs.Memcached, want, have)
 			if obs.UpToDate[want.Key] == current {
 				p.UpToDate[want.Key] = current
@@ -61,7 +53,6 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	}
 	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, needsKey) {
 		p.Actions.Secret = build.HandoverSecret()
-		p.Actions.SecretIsFirst = createsFirst && len(obs.Memcached.Status.Shards) == 0 && serverclock.Age(obs.Now, obs.Memcached.CreationTimestamp.Time) < FormerSecret
 	}
 	return p
 }

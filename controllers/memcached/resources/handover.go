@@ -55,14 +55,17 @@ func drainTimeout(m *v1beta1.Memcached) time.Duration {
 	return min(placement+time.Duration(seconds)*time.Second, maxDrainTimeout)
 }
 
-// handoverSecretName returns the name of the Secret with the key of a Memcached's handovers.
-func handoverSecretName(memcached string) string { return memcached + "-handover" }
+// HandoverSecretName returns the name of the Secret with the key of a Memcached's handovers. With a part of the UID, it
+// isn't that of a deleted Memcached of the same name, which the garbage collector may delete later.
+func HandoverSecretName(m *v1beta1.Memcached) string {
+	return m.Name + "-handover-" + string(m.UID[:min(8, len(m.UID))])
+}
 
 // HandoverSecret returns the Secret with which the shards' pods authenticate each other and encrypt
 // the items, without the key. The kubelet needn't watch an immutable one.
 func (b *Builder) HandoverSecret() *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true)}
-	secret.Name = handoverSecretName(b.name)
+	secret.Name = HandoverSecretName(b.memcached)
 	return secret
 }
 
@@ -70,7 +73,7 @@ func (b *Builder) HandoverSecret() *corev1.Secret {
 // Secret, too, and then neither hands over items nor receives any.
 func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
 	spec.WithVolumes(corev1ac.Volume().WithName(portHandover).WithSecret(corev1ac.SecretVolumeSource().
-		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(readableByAll).
+		WithSecretName(HandoverSecretName(b.memcached)).WithOptional(true).WithDefaultMode(readableByAll).
 		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
 	container := &spec.Containers[0]
 	if mode := b.memcached.Spec.UpdateStrategy.Handover.Mode; mode == v1beta1.HandoverAvailable {

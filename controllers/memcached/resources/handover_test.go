@@ -61,7 +61,7 @@ func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
 func TestSecretOfTheHandoverHasNoKeyYet(t *testing.T) {
 	m := memcached(1, nil)
 	secret := NewBuilder(m, options).HandoverSecret()
-	if secret.Name != "cache-handover" || len(secret.Data) != 0 || secret.OwnerReferences[0].UID != m.UID {
+	if secret.Name != "cache-handover-"+string(m.UID) || len(secret.Data) != 0 || secret.OwnerReferences[0].UID != m.UID {
 		t.Errorf("the Secret is %+v", secret)
 	}
 }
