@@ -181,10 +181,9 @@ type MemcachedConfig struct {
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 
 	// ExtraArgs are further arguments of memcached, one word per list item, such as "-v", or "-o" and
-	// "hash_algorithm=murmur3". With an option that is unknown or that the operator sets,
-	// Degraded is ExtraArgsInvalid and no shard is changed. Default: none. Changing them
-	// restarts memcached and keeps the items, except for -f, -n, -C and the slab sizes of -o: each
-	// shard's pod is replaced then. With -C, shards can't hand over their items.
+	// "hash_algorithm=murmur3". Degraded is ExtraArgsInvalid for an option that is unknown or that the
+	// operator sets. Default: none. Changing them restarts memcached and keeps the items, except for -f,
+	// -n, -C and the slab sizes of -o: they replace each shard's pod. With -C, shards hand over no items.
 	//
 	// +optional
 	// +listType=atomic
@@ -554,11 +553,10 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mode) || !has(self.secretName) && !has(self.clientCertificates) && !has(self.minTLSVersion)",message="tls has no effect without a mode: set tls.mode to Required or Permissive, or to Disabled"
 type TLSSpec struct {
-	// Mode is which connections port 11211 accepts: Required accepts TLS only. Permissive accepts both
-	// TLS and plain connections while you migrate the clients; it costs each request about a tenth of a
-	// millisecond, since the agent forwards the connections. Disabled accepts plain connections only, the
-	// default of a new cache. Only Disabled switches off a running one: removing the field doesn't.
-	// Changing it restarts memcached and keeps the items.
+	// Mode is which connections port 11211 accepts: Required accepts TLS only, Permissive both TLS and
+	// plain connections while you migrate the clients, which costs each request about 0.1 ms, and Disabled
+	// plain connections only. A new cache without it is Disabled; a running one is switched off by
+	// Disabled, and not by removing the field. Changing it restarts memcached and keeps the items.
 	//
 	// +optional
 	Mode TLSMode `json:"mode,omitempty"`
@@ -595,9 +593,9 @@ func (t TLSSpec) IsEnabled() bool { return t.Mode == TLSRequired || t.Mode == TL
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mode) || !has(self.secretName)",message="auth.secretName has no effect without a mode: set auth.mode to Required, or to Disabled"
 type AuthSpec struct {
-	// Mode Required admits only clients that log in. Disabled admits all, the default of a new cache. Only
-	// Disabled switches off a running one: removing the field doesn't. Changing it restarts memcached and
-	// keeps the items.
+	// Mode Required admits only clients that log in, Disabled all. A new cache without it is Disabled; a
+	// running one is switched off by Disabled, and not by removing the field. Changing it restarts
+	// memcached and keeps the items.
 	//
 	// +optional
 	Mode AuthMode `json:"mode,omitempty"`
