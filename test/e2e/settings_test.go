@@ -64,13 +64,13 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		{"maxConnections", func(spec *v1beta1.MemcachedSpec) { spec.Config.MaxConnections = new(int32(4096)) }, true, "-c 4096", "config.maxConnections 1024 → 4096"},
 		{"verbosity and hash algorithm", func(spec *v1beta1.MemcachedSpec) {
 			spec.Config.ExtraArgs = []string{"-v", "-o", "hash_algorithm=murmur3"}
-		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
+		}, true, "-v -o hash_algorithm=murmur3", "config.extraArgs"},
 		{"labels and annotations", func(spec *v1beta1.MemcachedSpec) {
 			spec.Pod.Metadata = v1beta1.Metadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
-		}, false, "", "podMetadata"},
+		}, false, "", "pod.metadata"},
 		{"a label and an annotation less", func(spec *v1beta1.MemcachedSpec) {
 			spec.Pod.Metadata = v1beta1.Metadata{Labels: map[string]string{"tier": "cache"}}
-		}, false, "", "podMetadata"},
+		}, false, "", "pod.metadata"},
 		{"processor and memory", func(spec *v1beta1.MemcachedSpec) {
 			spec.Resources = &v1beta1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")},
