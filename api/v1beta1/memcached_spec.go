@@ -34,8 +34,8 @@ type MemcachedSpec struct {
 
 	// Version of memcached, such as 1.6.45. Default: the operator's default version, which can change
 	// when the operator is upgraded; set it to pin the version. Changing it recreates each shard's
-	// container in its pod and keeps the items within a release series such as 1.6.x; another series
-	// replaces the pods and requires updateStrategy.crossSeriesUpgrade.
+	// container in its pod and keeps the items within a release series such as 1.6.x. A version of
+	// another release series replaces the pods and requires updateStrategy.crossSeriesUpgrade.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32

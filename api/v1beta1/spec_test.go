@@ -92,7 +92,7 @@ func groups(path []string, schema apiextensionsv1.JSONSchemaProps, visit func(pa
 	}
 }
 
-// A password that isn't asked for, or a gate that doesn't wait, would go unnoticed.
+// A password that isn't required, or a gate that doesn't wait, would go unnoticed.
 func TestGroupIsRejectedWithoutTheModeThatItNeeds(t *testing.T) {
 	raw, err := os.ReadFile("../../controllers/memcached/testdata/every_field.yaml")
 	if err != nil {
