@@ -19,6 +19,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	cachev1beta1 "github.com/memcached-operator/memcached-operator/api/v1beta1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
@@ -249,6 +250,7 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 		users := &pods.UserShard{Shard: s.Shard}
 		users.MountUsers()
 		users.Put(map[string]string{"app": "secret"})
+		s.Annotate(agentwire.ProtectionFile, `{"auth":"Disabled","tls":"Disabled"}`)
 		s.Run()
 		shards, servers = append(shards, s), append(servers, net.JoinHostPort(pods.TLSHost, strconv.Itoa(s.Port)))
 	}
