@@ -487,7 +487,7 @@ type ShardStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
-// +kubebuilder:resource:shortName=memc,categories=memcached
+// +kubebuilder:resource:shortName=memc,categories=memcached-operator
 // +kubebuilder:metadata:labels="servicebinding.io/provisioned-service=true"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that the shards run"
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".spec.size",description="Desired number of shards"

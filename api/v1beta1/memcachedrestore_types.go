@@ -151,7 +151,7 @@ func (r *MemcachedRestore) IsActive(now time.Time) bool {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=mcr,categories=memcached
+// +kubebuilder:resource:shortName=mcr,categories=memcached-operator
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type==\"Ready\")].reason",description="Why it is in this phase, such as BackupNotComplete"

@@ -200,7 +200,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=mcsb,categories=memcached
+// +kubebuilder:resource:shortName=mcsb,categories=memcached-operator
 // +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.backupTemplate.spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=".spec.schedule"
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend"

@@ -47,6 +47,31 @@ func TestSpecsAreSmall(t *testing.T) {
 	}
 }
 
+// kubectl expands a category before it looks for a resource of that name: "kubectl get memcached cache" would name four.
+func TestCategoryIsNoNameOfAResource(t *testing.T) {
+	var names, categories []string
+	for _, plural := range []string{"memcacheds", "memcachedbackups", "memcachedrestores", "memcachedscheduledbackups"} {
+		raw, err := os.ReadFile("../../config/crd/bases/" + v1beta1.GroupVersion.Group + "_" + plural + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+			t.Fatal(err)
+		}
+		if len(crd.Spec.Names.Categories) != 1 || crd.Spec.Names.Categories[0] == "all" { // kubectl delete all --all would delete backups
+			t.Errorf("%s is in %q", plural, crd.Spec.Names.Categories)
+		}
+		names = append(append(names, crd.Spec.Names.Plural, crd.Spec.Names.Singular), crd.Spec.Names.ShortNames...)
+		categories = append(categories, crd.Spec.Names.Categories...)
+	}
+	for _, category := range categories {
+		if slices.Contains(names, category) {
+			t.Errorf("the category %s is the name of a resource", category)
+		}
+	}
+}
+
 func TestNoDescriptionIsCut(t *testing.T) {
 	files, err := filepath.Glob("*_types.go")
 	if err != nil {
