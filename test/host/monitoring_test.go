@@ -53,6 +53,7 @@ type monitored struct {
 // waits that are shorter by one factor. Alerts about what a test can do to a cluster fire and resolve. Each query of the
 // dashboards has data.
 func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
+	t.Setenv("KUBECACHEDIR", t.TempDir()) // kubectl caches the kinds of an address for hours, also those of a former cluster
 	s := monitored{space: newSpace(t), began: time.Now()}
 	s.createCRDs()
 	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
