@@ -272,11 +272,10 @@ const (
 	// Do: use an image whose tag matches its version, or omit spec.version and name the
 	// image by its digest.
 	ReasonVersionMismatch = "VersionMismatch"
-	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist, or
-	// has the type Handover while spec.updateStrategy.handover.mode is Disabled. No shard is changed until it
-	// is fixed.
+	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist. No shard is
+	// changed until it is fixed.
 	//
-	// Do: use a name of the IANA database, such as Europe/Berlin, or what the message says.
+	// Do: use a name of the IANA database, such as Europe/Berlin.
 	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
 	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7
 	// after 1.6, and memcached may not be able to reload the items. No shard was changed. Or a

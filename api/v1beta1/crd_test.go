@@ -2,6 +2,7 @@ package v1beta1_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,25 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 			t.Errorf("%s of %s has no default, want %v", c.path, c.plural, c.want)
 		} else if want, err := json.Marshal(c.want); err != nil || string(field.Default.Raw) != string(want) {
 			t.Errorf("%s of %s has the default %s, want %s (%v)", c.path, c.plural, field.Default.Raw, want, err)
+		}
+	}
+}
+
+// A default in the CRD would hide that the mode of their group is missing.
+func TestDescriptionsStateTheDefaultsOfFieldsThatNeedAMode(t *testing.T) {
+	spec := testcrd.Schema(t, "../..", "memcacheds").Properties["spec"].Properties
+	gate, refill := spec["updateStrategy"].Properties["hitRatioGate"].Properties, spec["backup"].Properties["refill"].Properties
+	for _, c := range []struct {
+		field apiextensionsv1.JSONSchemaProps
+		want  int
+	}{
+		{gate["timeoutSeconds"], v1beta1.DefaultHitRatioTimeoutSeconds},
+		{gate["percent"], v1beta1.DefaultHitRatioPercent},
+		{gate["minRequests"], v1beta1.DefaultHitRatioMinRequests},
+		{refill["maxAgeSeconds"], v1beta1.DefaultRefillMaxAgeSeconds},
+	} {
+		if says := fmt.Sprintf("Default %d", c.want); c.field.Default != nil || !strings.Contains(c.field.Description, says) {
+			t.Errorf("the default is %v, and the description %q, want none and %q", c.field.Default, c.field.Description, says)
 		}
 	}
 }

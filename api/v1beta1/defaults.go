@@ -2,8 +2,8 @@ package v1beta1
 
 import "time"
 
-// Defaults of the CRDs, in seconds unless the name says otherwise, for objects that were
-// created without them.
+// Defaults, in seconds unless the name says otherwise. The CRDs have those of fields that need no mode, and the descriptions
+// of the other fields state them.
 const (
 	DefaultFinalBackupDeadlineSeconds = 1800
 	DefaultRefillMaxAgeSeconds        = 86400
