@@ -221,8 +221,9 @@ const (
 	//
 	// Do: delete that object, or create the Memcached with another name.
 	ReasonNameConflict = "NameConflict"
-	// ReasonApplyRejected: the API server rejects an object of this Memcached, for example
-	// because of a quota, an admission policy or an invalid field.
+	// ReasonApplyRejected: the API server rejects an object of this Memcached or a shard's pod, for example
+	// because of a quota, an admission policy or an invalid field. The operator retries it twice a minute, and an update
+	// whose next pod is rejected goes on when it isn't any more.
 	//
 	// Do: fix what the message names.
 	ReasonApplyRejected = "ApplyRejected"

@@ -23,11 +23,11 @@ const (
 )
 
 // IsRejected reports whether the API server rejected a write for what it contains, or because a policy or a quota forbids
-// it: you have to change something. For a list with two entries of one key, such as two topologySpreadConstraints, the API
+// it, or the webhook of one doesn't answer: you have to change something. For a list with two entries of one key, such as two topologySpreadConstraints, the API
 // server says so in the message only.
 func IsRejected(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
+		err != nil && (strings.Contains(err.Error(), "failed to create typed patch object") || strings.Contains(err.Error(), "failed calling webhook"))
 }
 
 // IsTerminating reports whether the API server rejected a write because the namespace is being deleted.

@@ -56,6 +56,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if res.Conflict {
 		after = plan.Soonest(after, apiserver.StaleRequeue)
 	}
+	if len(res.Rejections) > 0 {
+		after = plan.Soonest(after, apiserver.RejectionRecheck)
+	}
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
 

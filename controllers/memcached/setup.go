@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -92,7 +92,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byMemcached := enqueue.Named(transferTarget)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(apiserver.ControllerOptions(concurrency)).
 		For(&v1beta1.Memcached{}).
 		Watches(&corev1.Pod{}, enqueue.Delayed(byLabel, podEventDelay, podEventPriority)).
 		Watches(&v1beta1.MemcachedRestore{}, byMemcached).

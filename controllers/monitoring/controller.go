@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -82,7 +81,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options, namespaces []string) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		WithOptions(apiserver.ControllerOptions(2)).
 		Watches(&v1beta1.Memcached{}, enqueue.Delayed(byNamespace, debounce, 0), builder.WithPredicates(relevantChange())).
 		WatchesRawSource(source.Channel(r.kinds.changes, byNamespace)).
 		Complete(r)

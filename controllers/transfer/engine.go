@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -56,7 +55,7 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(apiserver.ControllerOptions(concurrency)).
 		Watches(object, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).

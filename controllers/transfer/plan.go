@@ -225,8 +225,10 @@ func planJob(t Transfer, s Status, rejection error) Plan {
 	case apiserver.IsTerminating(rejection):
 		return Plan{Status: s}
 	case rejection != nil:
-		s.TransferStatus = withPhase(s.TransferStatus, obs, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, rejection.Error())
-		return Plan{Status: s, Actions: Actions{RequeueAfter: apiserver.RejectionRecheck}}
+		rejected := WaitFor(v1beta1.ReasonJobCannotStart, "%s", rejection)
+		p := planBlocked(obs, s, rejected, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1beta1.TransferRunning)
+		p.Actions.RequeueAfter = min(p.Actions.RequeueAfter, apiserver.RejectionRecheck)
+		return p
 	case blocker != nil && blocker.Withdraws:
 		s.JobName, s.StartTime = "", nil
 		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)

@@ -30,6 +30,9 @@ const (
 	Update = "cache.memcached-operator.io/update"
 	// Failed is, as JSON on a shard's ReplicaSet, which update failed on the shard and why.
 	Failed = "cache.memcached-operator.io/failed"
+	// CreationRetried is, on a ReplicaSet whose pod the API server rejects, when the operator changed it last, so that its
+	// controller tries again.
+	CreationRetried = "cache.memcached-operator.io/creation-retried"
 )
 
 const (

@@ -35,6 +35,9 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 	if s.Rollout.Failed != "" {
 		want.Annotations[annotations.Failed] = s.Set.Annotations[annotations.Failed]
 	}
+	if at, _ := s.RetryCreation(obs.Now); at != "" {
+		want.Annotations[annotations.CreationRetried] = at
+	}
 	if d.Shard != s.Name {
 		return want
 	}

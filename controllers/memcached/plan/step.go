@@ -64,12 +64,13 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 	return a
 }
 
-// planRepeats writes updates again that kubelets may have missed.
+// planRepeats writes updates again that kubelets may have missed, and plans when to repeat the creation of pods.
 func planRepeats(now time.Time, shards []shard.State) (a Actions) {
 	for i := range shards {
 		s := &shards[i]
 		record, retryIn := s.Repeat(now)
-		a.RequeueAfter = Soonest(a.RequeueAfter, retryIn)
+		_, createIn := s.RetryCreation(now)
+		a.RequeueAfter = Soonest(a.RequeueAfter, retryIn, createIn)
 		if record != nil {
 			a.Patch = append(a.Patch, Annotate(s.Active, annotations.Update, shard.EncodeRecord(record)))
 		}

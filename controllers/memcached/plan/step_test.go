@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -88,6 +91,50 @@ func TestUpdateIsRepeatedThatTheKubeletMayHaveMissed(t *testing.T) {
 	p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})
 	if a := plan.PlanRepeats(f.Now, p.Shards); len(a.Patch) != 1 || !strings.Contains(string(a.Patch[0].Bytes()), `"repeated\":`) {
 		t.Fatalf("the patches are %+v", a.Patch)
+	}
+}
+
+// The ReplicaSet controller's own back-off grows to minutes: what ends a rejection must not wait for it.
+func TestReplicaSetTriesAgainToCreateItsPod(t *testing.T) {
+	obs := plantest.Running(t, 2)
+	set := obs.ReplicaSet("cache-1")
+	delete(obs.Pods, "cache-1")
+	retried := func() string {
+		plantest.Read(obs)
+		p := plantest.Plan(obs)
+		for _, a := range p.Actions.Apply {
+			if a.Key.Name == "cache-1" && a.Key.Kind == resources.KindReplicaSet {
+				return a.Apply.(*appsv1ac.ReplicaSetApplyConfiguration).Annotations[annotations.CreationRetried]
+			}
+		}
+		if p.Actions.RequeueAfter == 0 && len(set.Status.Conditions) > 0 {
+			t.Error("nothing repeats it")
+		}
+		return ""
+	}
+	failed := func(reason string) []appsv1.ReplicaSetCondition {
+		return []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: "exceeded quota"}}
+	}
+	if at := retried(); at != "" {
+		t.Errorf("before a rejection: %s", at)
+	}
+	set.Status.Conditions = failed("FailedCreate")
+	first := retried()
+	if first == "" {
+		t.Fatal("it isn't retried")
+	}
+	shardtest.Annotate(set, annotations.CreationRetried, first)
+	obs.Now = obs.Now.Add(29 * time.Second)
+	if at := retried(); at != "" && at != first {
+		t.Errorf("it is retried again at %s", at)
+	}
+	obs.Now = obs.Now.Add(time.Second)
+	if at := retried(); at == "" || at == first {
+		t.Errorf("half a minute later: %q", at)
+	}
+	obs.Now = obs.Now.Add(-time.Hour) // another clock
+	if at := retried(); at == "" || at == first {
+		t.Errorf("the annotation is of the future: %q", at)
 	}
 }
 

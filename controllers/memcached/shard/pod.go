@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // Problem is a reason of Degraded and a message for the user.
@@ -168,13 +170,32 @@ func isNodeLost(pod *corev1.Pod) bool {
 	return false
 }
 
-// podCreationFailure returns why the API server rejects the pods of a ReplicaSet, if it
-// does.
-func podCreationFailure(set *appsv1.ReplicaSet) string {
+// CreationProblem returns why the API server rejects the pods of a ReplicaSet, or nil.
+func CreationProblem(set *appsv1.ReplicaSet) *Problem {
 	for _, c := range set.Status.Conditions {
-		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			return c.Message
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue && c.Reason != failedDelete {
+			return &Problem{v1beta1.ReasonApplyRejected, "the API server rejects the pod: " + c.Message}
 		}
 	}
-	return ""
+	return nil
+}
+
+// failedDelete is the reason of the same condition if a pod couldn't be deleted.
+const failedDelete = "FailedDelete"
+
+// creationRetry is how long a ReplicaSet without its pod waits before it is changed, which makes its controller try again. The
+// controller's own back-off grows to a quarter of an hour, so that a quota that is raised would help no sooner.
+const creationRetry = 30 * time.Second
+
+// RetryCreation returns when the ReplicaSet was changed last for that reason, the current time if it is due, and after which time
+// to change it next. There is nothing to change while its pods are created.
+func (o *Observation) RetryCreation(now time.Time) (at string, next time.Duration) {
+	if CreationProblem(o.Set) == nil {
+		return "", 0
+	}
+	at = o.Set.Annotations[annotations.CreationRetried]
+	if last, err := time.Parse(time.RFC3339, at); err == nil && !now.Before(last) && now.Sub(last) < creationRetry {
+		return at, creationRetry - now.Sub(last)
+	}
+	return now.UTC().Format(time.RFC3339), creationRetry
 }

@@ -80,8 +80,8 @@ func evaluate(o Observation, in Inputs) State {
 func evaluateWithoutPod(o Observation, in Inputs) State {
 	target, template := Target{Revision: in.Update}, o.templateTarget.Hash()
 	r := rollout.Shard{Name: o.Name, Target: target.Hash(), Template: template, Failed: failure(&o, report{}, in)}
-	if reason := podCreationFailure(o.Set); reason != "" {
-		r.Pod = rollout.Pod{Revision: template, State: rollout.Broken, Reason: reason}
+	if problem := CreationProblem(o.Set); problem != nil {
+		r.Pod = rollout.Pod{Revision: template, State: rollout.Broken, Reason: problem.Message}
 		r.ToTarget = changeOf(in.factsOfNewPod(&o))
 	}
 	return State{Observation: o, Target: target, Attempt: in.attempt, Rollout: r}
@@ -96,18 +96,19 @@ func Named(shards []State, name string) *State {
 	return &shards[i]
 }
 
-// nextPod returns the second pod, which will take over; nil while there is none. If the API server rejects it, it is broken.
-// One that doesn't start is never broken if only its node is new: the first pod serves until there is a better node.
+// nextPod returns the second pod, which will take over; nil while there is none. One that the API server rejects is like one that no
+// node accepts: it may start once there is room. One that doesn't start is never broken if only its node is new: the first pod
+// serves until there is a better node.
 func nextPod(o *Observation, target Target, surges bool, in Inputs) *rollout.Pod {
 	var next rollout.Pod
-	switch reason := podCreationFailure(o.Set); {
+	switch problem := CreationProblem(o.Set); {
 	case o.Next != nil:
 		next, next.Revision = o.nextState, o.templateTarget.Hash()
 		if _, ok := in.Receiving[o.Next.Name]; ok && next.State == rollout.Starting {
 			next.State = rollout.Receiving
 		}
-	case reason != "" && surges:
-		next = rollout.Pod{Revision: o.templateTarget.Hash(), State: rollout.Broken, Reason: reason}
+	case problem != nil && surges:
+		next = rollout.Pod{Revision: o.templateTarget.Hash(), State: rollout.Starting, Reason: problem.Message}
 	default:
 		return nil
 	}
@@ -115,6 +116,14 @@ func nextPod(o *Observation, target Target, surges bool, in Inputs) *rollout.Pod
 		next.State = rollout.Starting
 	}
 	return &next
+}
+
+// NextProblem returns what keeps the second pod from running, or nil.
+func (o *Observation) NextProblem() *Problem {
+	if o.Next != nil {
+		return PodProblem(o.Next)
+	}
+	return CreationProblem(o.Set)
 }
 
 // needsSecondPod reports whether a shard that is being replaced runs two pods.

@@ -201,7 +201,8 @@ func TestSecondPodReceivesTheItemsUntilItIsReady(t *testing.T) {
 	}
 }
 
-func TestSecondPodThatTheAPIServerRejectsIsBroken(t *testing.T) {
+// A quota may be exceeded for a moment, and the first pod serves.
+func TestSecondPodThatTheAPIServerRejectsIsAwaited(t *testing.T) {
 	old, update := podRevision(t, memory("64Mi")), podRevision(t, memory("128Mi"))
 	rejected := appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}
 	f := newReplacement(old, update)
@@ -209,7 +210,7 @@ func TestSecondPodThatTheAPIServerRejectsIsBroken(t *testing.T) {
 		t.Errorf("next pod %+v", got)
 	}
 	f.set.Status.Conditions = []appsv1.ReplicaSetCondition{rejected}
-	if got := f.evaluate().Rollout.Next; got == nil || got.State != rollout.Broken || got.Reason != "exceeded quota" {
+	if got := f.evaluate().Rollout.Next; got == nil || got.State != rollout.Starting || got.Reason != "the API server rejects the pod: exceeded quota" {
 		t.Errorf("next pod %+v", got)
 	}
 	idle := newFixture(old, old, update)

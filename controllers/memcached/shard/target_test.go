@@ -117,7 +117,8 @@ func TestPodOnAnotherNodeThatDoesNotStartFailsNoUpdate(t *testing.T) {
 	}
 	crashes := func(f *fixture) { shardtest.Crashing(f.addPod("second", update)) }
 	for name, fail := range map[string]func(*fixture){"it crashes": crashes, "the API server rejects it": rejected} {
-		for pod, want := range map[string]rollout.State{update.String(): rollout.Starting, old.String(): rollout.Broken} {
+		whileUpdated := map[string]rollout.State{"it crashes": rollout.Broken, "the API server rejects it": rollout.Starting}[name]
+		for pod, want := range map[string]rollout.State{update.String(): rollout.Starting, old.String(): whileUpdated} {
 			f := newFixture(update, update, update)
 			f.startMove()
 			shardtest.Annotate(f.pods[0], annotations.Spec, pod)

@@ -1,8 +1,11 @@
 package status
 
 import (
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -49,6 +52,17 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 				t.Errorf("%s: %q, want %s: %q", reason, message, c.reason, c.message)
 			}
 		})
+	}
+}
+
+// The update goes on by itself once the API server accepts the pod.
+func TestUpdateWhoseNextPodIsRejectedSaysSo(t *testing.T) {
+	f := plantest.NewShard(shardtest.Revision(t), shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38")))
+	f.Set.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
+	waits := rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait, Message: "exceeded quota", NeedsIntervention: true}
+	problem := firstProblem(f.Observation, f.Plan(waits), plan.Result{}, v1beta1.MemcachedStatus{})
+	if problem == nil || problem.Reason != v1beta1.ReasonApplyRejected || !strings.Contains(problem.Message, "exceeded quota; the old pod keeps serving") {
+		t.Errorf("%+v", problem)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,11 @@ func describe(s v1beta1.MemcachedStatus) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// reject lets the API server reject the pods of a shard.
+func reject(obs *observation.Observation, name string) {
+	obs.ReplicaSet(name).Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 }
 
 func deleted(obs *observation.Observation) {
@@ -144,6 +150,20 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1beta1.PhaseBlocked},
 		"the spec is rejected while it scales": {sized(5), func(p *plan.Plan, _ *plan.Result) { p.Rejected = &shard.Problem{Reason: "NotAllowed", Message: "no"} }, []string{
 			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1beta1.PhaseDegraded},
+		"the API server rejects a pod": {func(obs *observation.Observation) { delete(obs.Pods, "cache-1"); reject(obs, "cache-1") }, asPlanned, []string{
+			"Ready False ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
+			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota"}, v1beta1.PhaseDegraded},
+		"the API server rejects the successor of a pod that terminates": {func(obs *observation.Observation) {
+			obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
+			reject(obs, "cache-1")
+		}, asPlanned, []string{
+			"Ready False ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota",
+			"Degraded True ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota"}, v1beta1.PhaseBlocked},
+		"the API server doesn't let the ReplicaSet delete a pod": {func(obs *observation.Observation) {
+			reject(obs, "cache-1")
+			obs.ReplicaSet("cache-1").Status.Conditions[0].Reason = "FailedDelete"
+			obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
+		}, asPlanned, nil, v1beta1.PhaseRunning},
 		"a pod crashes": {func(obs *observation.Observation) {
 			pod := obs.Pods["cache-1"][0]
 			pod.Status.ContainerStatuses[0].Image = "i:1"
@@ -208,7 +228,11 @@ func TestEachShardHasAMessageUntilItServes(t *testing.T) {
 	for want, change := range map[string]func(obs *observation.Observation, pod *corev1.Pod){
 		"":           func(*observation.Observation, *corev1.Pod) {},
 		"no pod yet": func(obs *observation.Observation, _ *corev1.Pod) { delete(obs.Pods, "cache-0") },
-		"starting":   func(_ *observation.Observation, pod *corev1.Pod) { shardtest.Starting(pod) },
+		"the API server rejects the pod: exceeded quota": func(obs *observation.Observation, _ *corev1.Pod) {
+			delete(obs.Pods, "cache-0")
+			reject(obs, "cache-0")
+		},
+		"starting": func(_ *observation.Observation, pod *corev1.Pod) { shardtest.Starting(pod) },
 		"running, but no Service selects it": func(obs *observation.Observation, _ *corev1.Pod) {
 			delete(obs.Objects, resources.Key{Kind: resources.KindService, Name: "cache-0"})
 		},

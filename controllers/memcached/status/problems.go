@@ -31,6 +31,9 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
 			}
 		}
+		if problem := missingPod(shard.Named(p.Shards, status.Name)); problem != nil {
+			return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
+		}
 	}
 	if problem := shard.AgentProblem(s.Shards, obs.Now); problem != nil {
 		return problem
@@ -50,6 +53,15 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 		}
 	}
 	return nil
+}
+
+// missingPod returns why a shard has no pod, or none that stays; nil when it has. That it lacks a second pod for an update
+// endangers nothing, and the update says so.
+func missingPod(s *shard.State) *shard.Problem {
+	if s == nil || s.Next != nil || s.Active != nil && s.Active.DeletionTimestamp == nil {
+		return nil
+	}
+	return shard.CreationProblem(s.Set)
 }
 
 // secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
@@ -92,7 +104,11 @@ func blockedProblem(m *v1beta1.Memcached, p plan.Plan) *shard.Problem {
 		running := shard.Named(p.Shards, d.Shard).Template.Image // those before it are updated already
 		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + running.Reference}
 	case "":
-		return &shard.Problem{Reason: v1beta1.ReasonUnschedulable, Message: fmt.Sprintf(
+		reason := v1beta1.ReasonUnschedulable
+		if problem := shard.Named(p.Shards, d.Shard).NextProblem(); problem != nil {
+			reason = problem.Reason
+		}
+		return &shard.Problem{Reason: reason, Message: fmt.Sprintf(
 			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
 	case rollout.GateHitRatioNotRecovered:
 		return &shard.Problem{Reason: v1beta1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}

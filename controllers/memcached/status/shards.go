@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -51,12 +52,15 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 		RestartAnnotation: last.RestartAnnotation, StartTime: last.StartTime, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
 	}
 	pods := obs.Pods[name]
+	state := shard.Named(p.Shards, name)
+	missing := missingPod(state)
 	if len(pods) == 0 {
-		s.Message = "no pod yet"
+		if s.Message = "no pod yet"; missing != nil {
+			s.Message = text.Truncate(missing.Message, v1beta1.MaxShardMessage)
+		}
 		return s
 	}
 	pod := pods[0]
-	state := shard.Named(p.Shards, name)
 	if state != nil && state.Active != nil {
 		pod = state.Active
 		update := obs.UpdateRevision.Hash()
@@ -75,7 +79,7 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
 	}
-	problem := shard.PodProblem(pod)
+	problem := cmp.Or(shard.PodProblem(pod), missing)
 	switch {
 	case problem != nil:
 		s.Message = text.Truncate(problem.Message, v1beta1.MaxShardMessage)
