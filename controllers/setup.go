@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/drain"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
@@ -77,13 +79,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
-				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions},
+				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions, OneNamespace: o.WatchNamespace != ""},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: o.Clock}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
+		setupDrain(mgr, o, recorder),
 		monitoring.SetupWithManager(mgr, o.Monitoring, cache.Namespaces(o.WatchNamespace)),
 	)
 	if err != nil {
@@ -93,6 +96,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	return nil
+}
+
+// setupDrain adds the controller of nodes, which an operator for some namespaces may have no right to read.
+func setupDrain(mgr ctrl.Manager, o Options, recorder events.EventRecorder) error {
+	if o.WatchNamespace != "" {
+		return nil
+	}
+	return (&drain.Reconciler{Client: mgr.GetClient(), Recorder: recorder}).SetupWithManager(mgr)
 }
 
 // registerMetrics adds what the operator exports about its objects.

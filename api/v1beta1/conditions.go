@@ -336,6 +336,11 @@ const (
 	// Do: nothing. If items are missing, they were stored last in a larger memory, or the pod was
 	// given less time than its terminationGracePeriodSeconds.
 	EventShardHandedOver = "ShardHandedOver"
+	// EventNodeLeaves: a shard moves to another node because its node is cordoned or has one of the
+	// taints of updateStrategy.handover.nodeDrain.
+	//
+	// Do: nothing.
+	EventNodeLeaves = "NodeLeaves"
 	// EventScaled: the number of shards changed, and with it the shard of some keys.
 	//
 	// Do: give your clients the new list in status.servers.

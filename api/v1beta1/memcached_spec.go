@@ -741,6 +741,62 @@ type HandoverSpec struct {
 	// +optional
 	// +kubebuilder:default=Strict
 	Mode HandoverMode `json:"mode,omitempty"`
+
+	// NodeDrain lets shards leave a node that is about to go before their pods are evicted.
+	//
+	// +optional
+	NodeDrain NodeDrain `json:"nodeDrain,omitzero"`
+}
+
+// NodeDrain lets shards leave a node that is about to go.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.mode) || !has(self.taints)",message="nodeDrain.taints has no effect without a mode: set nodeDrain.mode to Early or Required"
+type NodeDrain struct {
+	// Mode is what happens when a shard's node is cordoned or gets one of the taints. Early: its shards
+	// move to other nodes with their items, one after the other. Required: evictions are also refused
+	// until then, unless no other node has room; a cluster autoscaler then removes no node with a
+	// shard. Disabled: a shard hands over when its pod is evicted. Default Disabled.
+	//
+	// +optional
+	Mode NodeDrainMode `json:"mode,omitempty"`
+
+	// Taints are the keys of the taints with which a node is about to go. Default: those of the
+	// cluster autoscaler, Karpenter, and the termination handlers of AWS and GKE. An example is
+	// example.com/spot-interrupted.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=316
+	Taints []string `json:"taints,omitempty"`
+}
+
+// NodeDrainMode is what happens when the node of a shard is about to go.
+//
+// +kubebuilder:validation:Enum=Disabled;Early;Required
+type NodeDrainMode string
+
+// The modes of a drain.
+const (
+	NodeDrainDisabled NodeDrainMode = "Disabled"
+	NodeDrainEarly    NodeDrainMode = "Early"
+	NodeDrainRequired NodeDrainMode = "Required"
+)
+
+// DefaultNodeTaints are the default of NodeDrain.Taints.
+var DefaultNodeTaints = []string{
+	"ToBeDeletedByClusterAutoscaler",
+	"karpenter.sh/disrupted",
+	"aws-node-termination-handler/spot-itn",
+	"aws-node-termination-handler/scheduled-maintenance",
+	"aws-node-termination-handler/asg-lifecycle-termination",
+	"aws-node-termination-handler/rebalance-recommendation",
+	"cloud.google.com/impending-node-termination",
+}
+
+// MovesEarly reports whether shards leave a node that is about to go before they are evicted.
+func (h HandoverSpec) MovesEarly() bool {
+	return h.Mode != HandoverDisabled && (h.NodeDrain.Mode == NodeDrainEarly || h.NodeDrain.Mode == NodeDrainRequired)
 }
 
 // HandoverMode is what the replacement of a pod starts with.

@@ -161,7 +161,7 @@ func TestGroupIsRejectedWithoutTheModeThatItNeeds(t *testing.T) {
 			t.Errorf("an empty %s is rejected: %v", name, err)
 		}
 	})
-	want := []string{"access.external", "access.networkPolicy", "auth", "backup.refill", "monitoring", "tls", "updateStrategy.hitRatioGate"}
+	want := []string{"access.external", "access.networkPolicy", "auth", "backup.refill", "monitoring", "tls", "updateStrategy.handover", "updateStrategy.handover.nodeDrain", "updateStrategy.hitRatioGate"}
 	if got := slices.Sorted(maps.Keys(seen)); !reflect.DeepEqual(got, want) {
 		t.Errorf("groups with a mode and other fields: %v, want %v", got, want)
 	}

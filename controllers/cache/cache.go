@@ -113,6 +113,8 @@ func trim(o client.Object) {
 		o.Spec.Template = corev1.PodTemplateSpec{}
 	case *corev1.Pod:
 		trimPod(o)
+	case *corev1.Node:
+		o.Spec, o.Status = corev1.NodeSpec{Unschedulable: o.Spec.Unschedulable, Taints: o.Spec.Taints}, corev1.NodeStatus{}
 	}
 }
 

@@ -35,6 +35,10 @@ const (
 	CreationRetried = "cache.memcached-operator.io/creation-retried"
 )
 
+// NodeLeaves is how a value of the annotation "move" begins that the operator sets because the pod's node is about to go.
+// Maintenance windows and other delays don't apply to it.
+const NodeLeaves = "node-leaves:"
+
 const (
 	// Refills of a MemcachedRestore is the UID of the pod that the operator refills with it.
 	Refills = "cache.memcached-operator.io/refills"

@@ -25,6 +25,8 @@ const (
 	Memcached = "memcached"
 	// Backup is the one that a restore refers to.
 	Backup = "backup"
+	// Node is the one that a pod runs on.
+	Node = "node"
 	// Schedule is the label that a backup got from its schedule.
 	Schedule = "schedule"
 )
@@ -41,6 +43,7 @@ func Setup(ctx context.Context, cache client.FieldIndexer) error {
 		{&policyv1.PodDisruptionBudget{}, Instance, label(v1beta1.LabelInstance)},
 		{&networkingv1.NetworkPolicy{}, Instance, label(v1beta1.LabelInstance)},
 		{&corev1.Pod{}, Instance, label(v1beta1.LabelInstance)},
+		{&corev1.Pod{}, Node, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
 		{&v1beta1.MemcachedBackup{}, Schedule, label(v1beta1.LabelSchedule)},
 		{&v1beta1.MemcachedBackup{}, Memcached, func(o client.Object) string { return o.(*v1beta1.MemcachedBackup).Spec.MemcachedRef.Name }},
 		{&v1beta1.MemcachedRestore{}, Memcached, func(o client.Object) string { return o.(*v1beta1.MemcachedRestore).Spec.MemcachedRef.Name }},

@@ -60,11 +60,13 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 	h.NeverTwo(h.End())
 }
 
-// While there is no other node, the pod stays and the status says what is missing.
+// While there is no other node, the pod stays and the status says what is missing. A drain of the other node waits for the
+// move back.
 func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	const size = 10_000
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, suite.Handover(v1beta1.HandoverAvailable)))
+	spec := suite.Small(1, suite.Handover(v1beta1.HandoverAvailable))
+	s.Apply("cache", spec)
 	m := s.Available("cache")
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	pod := s.Shard(m, 0).PodName
@@ -79,6 +81,20 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	m = s.Updated("cache")
 	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.StartResult != v1beta1.StartHandedOver {
 		t.Errorf("the shard's status is %+v", shard)
+	}
+	spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainRequired
+	s.Apply("cache", spec)
+	s.Updated("cache")
+	t.Cleanup(func() {
+		if err := k.Cordon(context.Background(), secondNode, false); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Must(k.Drain(s.Ctx, secondNode, s.Key("cache")))
+	s.Event("cache", v1beta1.EventNodeLeaves, "cordoned")
+	m = s.Updated("cache")
+	if shard := s.Shard(m, 0); shard.NodeName != firstNode || shard.StartResult != v1beta1.StartHandedOver {
+		t.Errorf("the shard's status after the drain is %+v", shard)
 	}
 	s.Address("cache", 0)
 	kept, err := set.Keep(0.999)

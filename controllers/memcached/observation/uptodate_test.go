@@ -73,8 +73,11 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 }
 
 func TestObjectOfAKindWithoutGenerationsIsCurrentForOneResourceVersion(t *testing.T) {
-	m, want := &v1beta1.Memcached{}, resources.Desired{}
+	m, want, keeps := &v1beta1.Memcached{}, resources.Desired{}, resources.Desired{KeepsShards: true}
 	if NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
 		t.Error("another version is current")
+	}
+	if NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewVersion(m, keeps, &metav1.ObjectMeta{ResourceVersion: "7"}) {
+		t.Error("a budget that allows evictions is current when it must not")
 	}
 }

@@ -41,7 +41,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
 		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Now: obs.Now, Resizing: options.Resizing,
 	})
-	problem := specProblem(obs, options.Restrictions)
+	problem := specProblem(obs, options)
 	p := Plan{
 		FinalBackup: planFinalBackup(obs),
 		Bootstrap:   planBootstrap(obs, shards, problem == nil),
@@ -58,7 +58,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Binding = planBinding(obs, build)
 		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
 			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list)
-			p.Resources = planResources(obs, build, desired)
+			p.Resources = planResources(obs, build, desired, !p.Decision.NeedsIntervention)
 			if m.Spec.Paused {
 				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
 			}
@@ -79,11 +79,11 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 }
 
 // specProblem returns why the spec can't be applied, or nil.
-func specProblem(obs *observation.Observation, restrictions resources.Restrictions) *shard.Problem {
+func specProblem(obs *observation.Observation, options resources.Options) *shard.Problem {
 	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	unstated := shard.ProtectionNotStated(obs.Shards, &obs.Memcached.Spec)
-	notAllowed, arguments := restrictions.Violation(obs.Memcached), resources.ExtraArgsProblem(obs.Memcached.Spec.Config.ExtraArgs)
+	notAllowed, arguments := options.Violation(obs.Memcached), resources.ExtraArgsProblem(obs.Memcached.Spec.Config.ExtraArgs)
 	switch {
 	case resources.IsReduced(obs.Memcached):
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(

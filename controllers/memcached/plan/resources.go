@@ -9,10 +9,12 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// planResources returns the objects that are missing or not up to date.
-func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard) Resources {
+// planResources returns the objects that are missing or not up to date. canMove is whether shards can leave a node.
+func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard, canMove bool) Resources {
 	p := Resources{UpToDate: observation.UpToDate{}}
+	handover := obs.Memcached.Spec.UpdateStrategy.Handover
 	for _, want := range build.Desired(shards) {
+		want.KeepsShards = want.Key.Kind == resources.KindPodDisruptionBudget && canMove && handover.MovesEarly() && handover.NodeDrain.Mode == v1beta1.NodeDrainRequired
 		have, exists := obs.Objects[want.Key]
 		switch {
 		case exists && have.Owner == observation.Foreign:

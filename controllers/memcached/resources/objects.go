@@ -191,6 +191,8 @@ type Options struct {
 	MonitoringNamespaces []string
 	// Restrictions of what a spec may contain.
 	Restrictions Restrictions
+	// OneNamespace is whether the operator watches some namespaces only, and reads no nodes.
+	OneNamespace bool
 	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context
 	// constraints require.
 	OmitRunAsUser bool
@@ -218,8 +220,10 @@ type Shard struct {
 type Desired struct {
 	Key Key
 	// Shard that a ReplicaSet runs; nil for the other kinds.
-	Shard   *Shard
-	ordinal int
+	Shard *Shard
+	// KeepsShards is whether a PodDisruptionBudget refuses all evictions.
+	KeepsShards bool
+	ordinal     int
 }
 
 // Object is a desired object as the operator writes it.
@@ -277,7 +281,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 	case KindNetworkPolicy:
 		o.Apply, err = b.networkPolicy()
 	case KindPodDisruptionBudget:
-		o.Apply = b.podDisruptionBudget()
+		o.Apply = b.podDisruptionBudget(d.KeepsShards)
 	case KindService:
 		switch {
 		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
@@ -295,13 +299,18 @@ func (b *Builder) Build(d Desired) (Object, error) {
 	return o, err
 }
 
-// podDisruptionBudget returns the budget that lets drains evict one shard at a time.
-func (b *Builder) podDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+// podDisruptionBudget returns the budget that lets drains evict one shard at a time, or none that is ready: a node's shards move
+// first.
+func (b *Builder) podDisruptionBudget(keepsShards bool) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	evictable := int32(1)
+	if keepsShards {
+		evictable = 0
+	}
 	return policyv1ac.PodDisruptionBudget(b.name, b.namespace).
 		WithLabels(b.labels).
 		WithOwnerReferences(b.owner).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithMaxUnavailable(intstr.FromInt32(evictable)).
 			// Without it, a shard that can't become ready keeps all nodes of its Memcached from
 			// being drained, its own included.
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).

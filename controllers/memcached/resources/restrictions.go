@@ -80,6 +80,16 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 	return r, nil
 }
 
+// Violation returns which value of a Memcached's spec an operator with these options doesn't allow, and what to do; empty if
+// it allows all.
+func (o Options) Violation(m *v1beta1.Memcached) string {
+	if o.OneNamespace && m.Spec.UpdateStrategy.Handover.MovesEarly() {
+		return fmt.Sprintf("spec.updateStrategy.handover.nodeDrain.mode %s isn't allowed: the operator works in some namespaces (WATCH_NAMESPACE) and may not read nodes; "+
+			"write Disabled, or install the operator for all namespaces", m.Spec.UpdateStrategy.Handover.NodeDrain.Mode)
+	}
+	return o.Restrictions.Violation(m)
+}
+
 // Violation returns which value of a Memcached's spec the settings don't allow, and what to do; empty if they
 // allow all. Without spec.pod.image, the image is the operator's default, which they always allow.
 func (r Restrictions) Violation(m *v1beta1.Memcached) string {

@@ -114,3 +114,20 @@ func TestInvalidSettingsAreReported(t *testing.T) {
 		}
 	}
 }
+
+// The operator would wait for nodes that it may not read.
+func TestOperatorOfSomeNamespacesRejectsMovesFromNodes(t *testing.T) {
+	m := &v1beta1.Memcached{}
+	m.Spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainEarly
+	if got := (Options{}).Violation(m); got != "" {
+		t.Error(got)
+	}
+	some := Options{OneNamespace: true}
+	if got := some.Violation(m); !strings.Contains(got, "nodeDrain.mode Early isn't allowed") {
+		t.Errorf("the violation is %q", got)
+	}
+	m.Spec.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled // no shard would move
+	if got := some.Violation(m); got != "" {
+		t.Error(got)
+	}
+}

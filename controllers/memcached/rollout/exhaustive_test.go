@@ -194,6 +194,20 @@ func equalShards(a, b Shard) bool {
 	return a == b
 }
 
+// The node takes the pod with it, whether a window is open or not.
+func TestNothingDelaysTheMoveFromANodeThatIsAboutToGo(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		in := Input{
+			Shards: []Shard{{Name: "cache-0", Target: updated, Template: former, Leaves: leaves, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
+				ToTarget: Change{Method: Replace, Description: "moves", ReplacementAnnounced: true}}},
+			MinPeriod: time.Hour, WindowOpensIn: time.Hour, Recovery: &Recovery{Shard: "cache-0", Before: 1, Share: 1, Timeout: time.Hour},
+		}
+		if d := Next(in); leaves != (d.Gate == "" && d.Step == StepSurge) {
+			t.Errorf("the node is about to go: %t, and the decision %+v", leaves, d)
+		}
+	}
+}
+
 // TestFirstBlockingGateIsReported lets every set of gates block at once.
 func TestFirstBlockingGateIsReported(t *testing.T) {
 	stable := func(name string) Shard {

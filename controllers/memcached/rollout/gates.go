@@ -115,7 +115,7 @@ func shardUnavailable(in Input, s Shard) (Decision, bool) {
 
 func minPeriodNotElapsed(in Input, s Shard) (Decision, bool) {
 	left := in.MinPeriod - in.SinceUpdate
-	if in.SinceUpdate < 0 || left <= 0 {
+	if in.SinceUpdate < 0 || left <= 0 || s.Leaves {
 		return Decision{}, false
 	}
 	d := blockedBy(s, GateMinPeriodNotElapsed,
@@ -125,12 +125,12 @@ func minPeriodNotElapsed(in Input, s Shard) (Decision, bool) {
 
 func outsideMaintenanceWindow(in Input, s Shard) (Decision, bool) {
 	d := blockedBy(s, GateOutsideMaintenanceWindow, "waiting for the next maintenance window")
-	return requeueAfter(d, in.WindowOpensIn), in.WindowOpensIn > 0
+	return requeueAfter(d, in.WindowOpensIn), in.WindowOpensIn > 0 && !s.Leaves
 }
 
 func hitRatioNotRecovered(in Input, s Shard) (Decision, bool) {
 	r := in.Recovery
-	if r == nil || r.Requests >= r.MinRequests && r.Now >= r.Share*r.Before {
+	if r == nil || s.Leaves || r.Requests >= r.MinRequests && r.Now >= r.Share*r.Before {
 		return Decision{}, false
 	}
 	goal := fmt.Sprintf("recover to %.0f%% of its previous value (%.1f%%)", 100*r.Share, 100*r.Before)

@@ -125,6 +125,8 @@ type Shard struct {
 	Failed string
 	// ToTarget is what it takes to bring the pod to the target, Rollback to the template.
 	ToTarget, Rollback Change
+	// Leaves is whether the pod's node is about to go: nothing delays the replacement of the pod that can be avoided.
+	Leaves bool
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.
 	StopAnnounced bool
 	// AgentRetry is the least time after which the pod's agent, which doesn't answer, is queried

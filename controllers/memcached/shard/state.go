@@ -66,7 +66,7 @@ func evaluate(o Observation, in Inputs) State {
 	draining := o.Active.Annotations[corev1.PodDeletionCost] == DrainedPodDeletionCost
 	r := rollout.Shard{
 		Name: o.Name, Target: target.Hash(), Template: o.templateTarget.Hash(), Pod: pod, Failed: failed,
-		ToTarget: toTarget, Rollback: rollback,
+		ToTarget: toTarget, Rollback: rollback, Leaves: target.onlyMoves(&o) && strings.HasPrefix(o.Active.Annotations[v1beta1.AnnotationMove], annotations.NodeLeaves),
 		PredecessorTerminating: o.PredecessorTerminating, ResourcesDrifted: resizes.drifted, AgentRetry: report.retry,
 		StopAnnounced: strings.HasPrefix(o.Active.Annotations[annotations.Stop], o.stopPrefix()) && !o.stopPending(),
 	}
