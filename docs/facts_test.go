@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path"
 	"regexp"
@@ -56,6 +57,50 @@ func TestScalingMovesTheDocumentedShareOfKeys(t *testing.T) {
 			if got, want := 100*moved/len(before), number(t, strings.TrimSuffix(row[2+i], "%")); math.Abs(float64(got-want)) > 4 {
 				t.Errorf("from %d to %d shards with %s, %d%% of the keys move, and not %d%%", from, to, algorithm, got, want)
 			}
+		}
+	}
+}
+
+// Clients with Jump sort the servers by their text.
+func TestReplacedPodsMoveTheDocumentedShareOfKeys(t *testing.T) {
+	table := rows(section(t, read(t, "docs/connect.md"), "### Loki, Mimir, Tempo and Thanos"))
+	table = table[slices.IndexFunc(table, func(row []string) bool { return row[0] == "3" }):]
+	random := rand.New(rand.NewPCG(1, 2))
+	address := func() string {
+		return fmt.Sprintf("10.%d.%d.%d:11211", random.IntN(4), random.IntN(256), random.IntN(256))
+	}
+	// ofKeys returns the server of each key.
+	ofKeys := func(servers []string) []string {
+		r, err := ring.New("Jump", servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for i := range 100 {
+			all = append(all, servers[r.Shard(fmt.Appendf(nil, "user:%d", i))])
+		}
+		return all
+	}
+	for _, row := range table {
+		size, moved, total := number(t, row[0]), 0, 0
+		for range 3000 {
+			var servers []string
+			for range size {
+				servers = append(servers, address())
+			}
+			before, i, other := ofKeys(servers), random.IntN(size), address()
+			replaced := servers[i]
+			servers[i] = other
+			after := ofKeys(servers)
+			for key := range before {
+				if after[key] != before[key] && (before[key] != replaced || after[key] != other) {
+					moved++
+				}
+			}
+			total += len(before)
+		}
+		if got, want := 100*moved/total, number(t, strings.TrimSuffix(row[1], "%")); math.Abs(float64(got-want)) > 2 {
+			t.Errorf("with %d shards and addresses, %d%% of the keys move, and not %d%%", size, got, want)
 		}
 	}
 }
