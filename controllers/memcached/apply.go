@@ -101,15 +101,17 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1beta1.Memcached, c pla
 	}
 }
 
-// createKey creates the Secret with a random key, and reports whether to continue. The operator can't read an existing Secret,
+// createKey creates the Secret with random keys, and reports whether to continue. The operator can't read an existing Secret,
 // which stays. If the API server rejects the Secret, shards start without the items of their former pods.
 func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *plan.Result) bool {
 	if secret == nil {
 		return true
 	}
-	key := make([]byte, resources.HandoverKeySize)
-	_, _ = rand.Read(key) // it never fails
-	secret.Data = map[string][]byte{resources.HandoverKey: key}
+	for shard := range secret.Data {
+		key := make([]byte, resources.HandoverKeySize)
+		_, _ = rand.Read(key) // it never fails
+		secret.Data[shard] = key
+	}
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):

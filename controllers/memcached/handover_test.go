@@ -47,21 +47,23 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	env.Converge("cache")
 	secret, set := handoverSecret(env, m), &appsv1.ReplicaSet{}
 	env.Read("cache-0", set)
-	if len(secret.Data[resources.HandoverKey]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
+	if len(secret.Data["cache-0"]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
 		t.Errorf("the Secret is %+v", secret)
 	}
 	if len(set.ResourceVersion) == len(secret.ResourceVersion) && set.ResourceVersion < secret.ResourceVersion {
 		t.Error("the ReplicaSet is older than the Secret: its first pod can start without the key")
 	}
-	zero := true
-	for _, b := range secret.Data[resources.HandoverKey] {
-		zero = zero && b == 0
-	}
 	other := newEnv(t)
 	others := other.Create("cache", "size: 1")
 	other.Converge("cache")
-	if zero || string(handoverSecret(other, others).Data[resources.HandoverKey]) == string(secret.Data[resources.HandoverKey]) {
-		t.Error("the key isn't random")
+	distinct := map[string]bool{string(make([]byte, resources.HandoverKeySize)): true}
+	for _, secret := range []*corev1.Secret{secret, handoverSecret(other, others)} {
+		for _, key := range secret.Data {
+			distinct[string(key)] = true
+		}
+	}
+	if len(distinct) != 1+2*128 {
+		t.Errorf("%d keys, want one for each shard that the two Memcacheds can have", len(distinct)-1)
 	}
 
 	// An idle Memcached costs no writes, and the next template recreates the Secret.

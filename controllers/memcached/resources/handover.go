@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// HandoverKey is the entry of a handover Secret.
-	HandoverKey = "key"
-	// HandoverKeySize is the size of that entry, in bytes.
+	// HandoverKeySize is the size of each entry of a handover Secret, in bytes.
 	HandoverKeySize = 32
+	// handoverKey is the file with a shard's key in its pod.
+	handoverKey = "key"
+	// maxShards is the largest spec.size.
+	maxShards = 128
 
 	// readableByAll is the mode of a Secret's files. Root owns them, and without an fsGroup only a mode for
 	// all users lets memcached's read them. An fsGroup would make the kubelet change the owner of the items'
@@ -55,32 +57,36 @@ func drainTimeout(m *v1beta1.Memcached) time.Duration {
 	return min(placement+time.Duration(seconds)*time.Second, maxDrainTimeout)
 }
 
-// HandoverSecretName returns the name of the Secret with the key of a Memcached's handovers. With a part of the UID, it
+// HandoverSecretName returns the name of the Secret with the keys of a Memcached's handovers. With a part of the UID, it
 // isn't that of a deleted Memcached of the same name, which the garbage collector may delete later.
 func HandoverSecretName(m *v1beta1.Memcached) string {
 	return m.Name + "-handover-" + string(m.UID[:min(8, len(m.UID))])
 }
 
-// HandoverSecret returns the Secret with which the shards' pods authenticate each other and encrypt
-// the items, without the key. The kubelet needn't watch an immutable one.
+// HandoverSecret returns the Secret with which the pods of a shard authenticate each other and encrypt the items: an
+// entry for each shard that the Memcached can have, without the key, since the operator can't read or change it later.
+// The kubelet needn't watch an immutable one.
 func (b *Builder) HandoverSecret() *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true)}
+	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{}}
 	secret.Name = HandoverSecretName(b.memcached)
+	for ordinal := range maxShards {
+		secret.Data[ShardName(b.name, ordinal)] = nil
+	}
 	return secret
 }
 
-// addHandover adds to the pod of a shard what it needs for a handover. The pod starts without the
-// Secret, too, and then neither hands over items nor receives any.
-func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
+// addHandover adds to the pod of a shard what it needs for a handover. Memcached can read what is mounted, so that is the
+// key of this shard only. The pod starts without the Secret, too, and then neither hands over items nor receives any.
+func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration, shard string) {
 	spec.WithVolumes(corev1ac.Volume().WithName(portHandover).WithSecret(corev1ac.SecretVolumeSource().
 		WithSecretName(HandoverSecretName(b.memcached)).WithOptional(true).WithDefaultMode(readableByAll).
-		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
+		WithItems(corev1ac.KeyToPath().WithKey(shard).WithPath(handoverKey))))
 	container := &spec.Containers[0]
 	if mode := b.memcached.Spec.UpdateStrategy.Handover.Mode; mode == v1beta1.HandoverAvailable {
 		container.WithArgs("-handover-mode", string(mode))
 	}
 	container.
-		WithArgs("-handover-key", keyPath+"/"+HandoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort),
+		WithArgs("-handover-key", keyPath+"/"+handoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort),
 			"-handover-owner", string(b.memcached.UID)).
 		WithEnv(podField("POD_IP", "status.podIP")).
 		WithPorts(port(portHandover, agentwire.HandoverPort)).

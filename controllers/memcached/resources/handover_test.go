@@ -57,12 +57,46 @@ func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
 	}
 }
 
-// The builder is pure: the key is added by what creates the Secret.
-func TestSecretOfTheHandoverHasNoKeyYet(t *testing.T) {
+// The builder is pure: the keys are added by what creates the Secret.
+func TestSecretOfTheHandoverHasNoKeysYet(t *testing.T) {
 	m := memcached(1, nil)
 	secret := NewBuilder(m, options).HandoverSecret()
-	if secret.Name != "cache-handover-"+string(m.UID) || len(secret.Data) != 0 || secret.OwnerReferences[0].UID != m.UID {
+	if secret.Name != "cache-handover-"+string(m.UID) || secret.OwnerReferences[0].UID != m.UID {
 		t.Errorf("the Secret is %+v", secret)
+	}
+	for entry, key := range secret.Data {
+		if len(key) > 0 {
+			t.Errorf("entry %s has a key", entry)
+		}
+	}
+}
+
+// Memcached reads the key that its pod mounts. With it, an attacker in one memcached receives the items of pods that
+// accept the same key.
+func TestPodMountsTheHandoverKeyOfItsShardOnly(t *testing.T) {
+	m := memcached(1, nil)
+	build := NewBuilder(m, options)
+	entries := build.HandoverSecret().Data
+	seen := map[string]bool{}
+	for ordinal := range 128 { // the maximum of spec.size
+		name := ShardName(m.Name, ordinal)
+		pod := build.podTemplate(name, nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}).Spec
+		for _, v := range pod.Volumes {
+			if v.Secret == nil {
+				continue
+			}
+			if len(v.Secret.Items) != 1 {
+				t.Fatalf("shard %s mounts %d entries", name, len(v.Secret.Items))
+			}
+			key := *v.Secret.Items[0].Key
+			if _, exists := entries[key]; !exists || seen[key] {
+				t.Errorf("shard %s mounts the entry %s: it exists: %v, it is another shard's: %v", name, key, exists, seen[key])
+			}
+			seen[key] = true
+		}
+	}
+	if len(seen) != 128 {
+		t.Errorf("%d shards have a key", len(seen))
 	}
 }
 
