@@ -14,6 +14,8 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
@@ -41,6 +43,45 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 	w.wantEvent(events, v1beta1.EventBackupComplete, "backup nightly")
 	if w.jobs.Created["save"] != 1 || len(events) != 4 {
 		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.Created["save"], events)
+	}
+}
+
+// A mesh may inject a container that runs for ever: a Job is never finished by itself then.
+func TestTransfersFinishBesideContainersThatDoNot(t *testing.T) {
+	w := newWorld(t)
+	w.jobs.Sidecar = true
+	failure := simtest.End{Exit: 1, Outcome: &snapshotwire.Outcome{Reason: v1beta1.ReasonShardUnreachable, Message: "shard 1 does not answer"}}
+	w.jobs.Ends = map[snapshotwire.Action][]simtest.End{
+		snapshotwire.ActionSave:   {failure, {Outcome: &snapshotwire.Outcome{Reason: snapshotwire.ReasonSucceeded, Snapshot: &snapshotwire.Snapshot{Shards: 1}}}},
+		snapshotwire.ActionDelete: {failure, {Outcome: &snapshotwire.Outcome{Reason: snapshotwire.ReasonSucceeded}}},
+	}
+	w.memcached("cache", 1)
+	w.create("MemcachedBackup", "nightly", toGo)
+	w.converge()
+	b := w.backup("nightly")
+	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	if w.jobs.Created["save"] != 2 {
+		t.Errorf("%d pods were created, want one for each try", w.jobs.Created["save"])
+	}
+	if job := w.job(transfer.Backup, b); job != nil {
+		t.Error("the Job still runs")
+	}
+	w.create("MemcachedRestore", "again", fromBackup)
+	w.converge()
+	r := w.restore("again")
+	w.wantEnd(r.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	w.delete(b)
+	w.converge()
+	if !w.isDeleted(b) || w.jobs.Created["delete"] != 2 || len(w.jobs.Snapshots) > 0 {
+		t.Errorf("deleted: %t, with %d pods; snapshots %v", w.isDeleted(b), w.jobs.Created["delete"], w.jobs.Snapshots)
+	}
+	w.jobs.Ends[snapshotwire.ActionSave] = []simtest.End{{Exit: snapshotwire.ExitFinal, Outcome: failure.Outcome}}
+	w.create("MemcachedBackup", "weekly", toClaim)
+	w.converge()
+	b = w.backup("weekly")
+	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferFailed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer")
+	if job := w.job(transfer.Backup, b); job != nil || w.jobs.Created["save"] != 3 {
+		t.Errorf("%d pods were created; the Job still runs: %t", w.jobs.Created["save"], job != nil)
 	}
 }
 

@@ -66,7 +66,9 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 	case state.Stage != transfer.Absent && obs.Now.Sub(obs.deletion.Job.CreationTimestamp.Time) >= deletionTimeout+deletionGrace:
 		return abandon(obs, fmt.Sprintf("Job %s did not finish in time: %s", obs.deletion.Name, state.Message))
 	case state.Stage != transfer.Absent:
-		return wait(obs, state.Message)
+		p := wait(obs, state.Message)
+		p.Actions.EndPod = state.EndPod
+		return p
 	case rejection == nil:
 		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Create: deletionJob(obs), RequeueAfter: deletionPoll}}
 	case apiserver.IsTerminating(rejection) || age >= deletionTimeout:

@@ -51,6 +51,12 @@ func (w writer) apply(ctx context.Context, obs Observation, a Actions) error {
 			return err
 		}
 	}
+	if a.EndPod != nil {
+		log.FromContext(ctx).Info("Deleting the pod whose container has failed", "pod", a.EndPod.Name)
+		if err := apiserver.Delete(ctx, w.client, a.EndPod); err != nil {
+			return err
+		}
+	}
 	job := obs.Job.Job
 	switch a.Job {
 	case DeleteJob:

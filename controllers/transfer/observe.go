@@ -21,6 +21,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -118,7 +119,7 @@ func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Ob
 		obs.Pods, err = podsOf(ctx, r.API, job)
 		return obs, err
 	}
-	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+	if pod := obs.newestPod(); pod != nil && !isFinished(job) && podresult.Of(pod, Container) == podresult.Running && pod.Status.PodIP != "" {
 		ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
 		defer cancel()
 		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
@@ -144,7 +145,7 @@ func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job, options .
 
 // finishedAt returns when a pod's container terminated; one that has not is the newest.
 func finishedAt(pod *corev1.Pod) time.Time {
-	if t := terminated(pod); t != nil {
+	if t := podresult.Terminated(pod, Container); t != nil {
 		return t.FinishedAt.Time
 	}
 	return time.Unix(1<<40, 0)
@@ -157,23 +158,13 @@ func (obs JobObservation) newestPod() *corev1.Pod {
 	return &obs.Pods[0]
 }
 
-// terminated returns how the container of a pod terminated, or nil.
-func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == Container {
-			return c.State.Terminated
-		}
-	}
-	return nil
-}
-
 // outcomeOf returns what the newest pod reported when it terminated, or nil.
 func outcomeOf(pods []corev1.Pod) *snapshotwire.Outcome {
 	if len(pods) == 0 {
 		return nil
 	}
 	var o snapshotwire.Outcome
-	if t := terminated(&pods[0]); t == nil || json.Unmarshal([]byte(t.Message), &o) != nil || o.Reason == "" {
+	if t := podresult.Terminated(&pods[0], Container); t == nil || json.Unmarshal([]byte(t.Message), &o) != nil || o.Reason == "" {
 		return nil
 	}
 	return new(boundedOutcome(o))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -38,6 +39,8 @@ type Actions struct {
 	Create *batchv1.Job
 	// Job is what to do about the Job that exists.
 	Job Action
+	// EndPod is a pod to delete whose container has failed, and which the Job would wait for as another container runs; nil for none.
+	EndPod *corev1.Pod
 	// RequeueAfter is when to reconcile again if nothing changes before; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -148,7 +151,7 @@ func MakePlan(t Transfer, rejection error) Plan {
 	var p Plan
 	switch {
 	case was.IsFinished():
-		return Plan{Status: was, Actions: Actions{Job: obs.Job.Cleanup()}}
+		return Plan{Status: was, Actions: obs.cleanup(was.CompletionTime)}
 	case was.Phase == v1beta1.TransferRunning:
 		p, summary = planRunning(t, was, rejection)
 	default:
@@ -209,11 +212,11 @@ func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string)
 	}
 	switch {
 	case s.IsFinished():
-		return Plan{Status: s}, summary
+		return Plan{Status: s, Actions: Actions{Job: obs.Job.stop()}}, summary
 	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
 		return planJob(t, s, rejection), summary
 	default:
-		return Plan{Status: s, Actions: Actions{Job: actionFor(s.TransferStatus, obs.Job, state), RequeueAfter: progressPoll}}, summary
+		return Plan{Status: s, Actions: Actions{Job: actionFor(s.TransferStatus, obs.Job, state), EndPod: state.EndPod, RequeueAfter: progressPoll}}, summary
 	}
 }
 
@@ -225,10 +228,8 @@ func planJob(t Transfer, s Status, rejection error) Plan {
 	case apiserver.IsTerminating(rejection):
 		return Plan{Status: s}
 	case rejection != nil:
-		rejected := WaitFor(v1beta1.ReasonJobCannotStart, "%s", rejection)
-		p := planBlocked(obs, s, rejected, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1beta1.TransferRunning)
-		p.Actions.RequeueAfter = min(p.Actions.RequeueAfter, apiserver.RejectionRecheck)
-		return p
+		s.TransferStatus = withPhase(s.TransferStatus, obs, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, rejection.Error())
+		return Plan{Status: s, Actions: Actions{RequeueAfter: apiserver.RejectionRecheck}}
 	case blocker != nil && blocker.Withdraws:
 		s.JobName, s.StartTime = "", nil
 		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)

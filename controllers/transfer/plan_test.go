@@ -30,16 +30,15 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 		reason    string
 		requeue   time.Duration
 	}{
-		"nothing blocks it":                      {nil, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, progressPoll},
-		"it waits":                               {wait, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonShardsStarting, time.Hour + time.Minute},
-		"it waits until its deadline":            {wait, nil, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
-		"it never can":                           {Reject(v1beta1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
-		"it waits for a missing object":          {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 5 * time.Minute, v1beta1.TransferRunning, v1beta1.ReasonMemcachedNotFound, time.Minute},
-		"it has waited for it":                   {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 6 * time.Minute, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
-		"it withdraws":                           {WithdrawFor(v1beta1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, time.Hour},
-		"the API server rejects its Job":         {wait, terminating(), time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
-		"its Job is rejected until its deadline": {nil, errNotAllowed, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
-		"it was rejected by another condition":   {wait, errNotAllowed, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
+		"nothing blocks it":                    {nil, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, progressPoll},
+		"it waits":                             {wait, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonShardsStarting, time.Hour + time.Minute},
+		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
+		"it never can":                         {Reject(v1beta1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
+		"it waits for a missing object":        {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 5 * time.Minute, v1beta1.TransferRunning, v1beta1.ReasonMemcachedNotFound, time.Minute},
+		"it has waited for it":                 {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 6 * time.Minute, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
+		"it withdraws":                         {WithdrawFor(v1beta1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, time.Hour},
+		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
+		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := begun(runs)
@@ -148,7 +147,7 @@ func TestResultOfJobIsReported(t *testing.T) {
 
 // The last known progress stays while a pod doesn't answer, and the first one is empty.
 func TestStatusKeepsLastProgress(t *testing.T) {
-	copying := jobObservation(time.Minute, nil, pod(time.Minute, corev1.PodRunning, corev1.ContainerState{}))
+	copying := jobObservation(time.Minute, nil, pod(time.Minute, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))
 	answers := copying
 	answers.Progress = &snapshotwire.Progress{Items: 50, TotalItems: 200, Bytes: 10, ItemsPerSecond: 5}
 	s := after(runs, jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ContainerCreating", ""))), 0)

@@ -9,8 +9,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -31,7 +34,7 @@ const (
 	Stuck
 	// Copying: its container runs.
 	Copying
-	// Succeeded: its pod reported success.
+	// Succeeded: its pod reported success. Another container may keep the Job from being finished.
 	Succeeded
 	// Failed: it failed, or its pod did not report success.
 	Failed
@@ -55,6 +58,8 @@ type JobState struct {
 	NoPod bool
 	// Started is whether a container of the Job has run.
 	Started bool
+	// EndPod is a pod that the Job would retry if another container let it terminate; nil for none.
+	EndPod *corev1.Pod
 	// Outcome of a finished Job; nil when its pod did not report one.
 	Outcome *snapshotwire.Outcome
 	// Progress of a Job that copies; nil when its pod did not answer.
@@ -73,13 +78,13 @@ func Evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 
 // hasRun reports whether the container of a pod has run. The kubelet lets a pod fail that is deleted before that.
 func hasRun(pod corev1.Pod) bool {
-	switch pod.Status.Phase {
-	case corev1.PodPending:
-		return false
-	case corev1.PodFailed:
-		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
-	default:
+	switch podresult.Of(&pod, Container) {
+	case podresult.Running, podresult.Succeeded:
 		return true
+	case podresult.Failed:
+		return podresult.Container(&pod, Container).ContainerID != ""
+	default:
+		return false
 	}
 }
 
@@ -112,13 +117,23 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 		}
 		return s
 	}
+	stage, lingers := podresult.Of(pod, Container), podresult.Lingers(pod, Container)
 	switch {
+	case stage == podresult.Succeeded:
+		return reportedState(obs)
+	case stage == podresult.Failed && lingers && obs.isFinal(podresult.Terminated(pod, Container).ExitCode):
+		reason, message, outcome := failureOf(obs.Pods)
+		return JobState{Stage: Failed, Reason: reason, Message: message, Outcome: outcome}
 	case pod.DeletionTimestamp != nil:
 		return starting("pod %s is terminating and will be replaced", pod.Name)
-	case pod.Status.Phase == corev1.PodFailed:
+	case stage == podresult.Failed || stage == podresult.Stopped:
 		reason, message, _ := failureOf(obs.Pods)
-		return starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)
-	case pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded:
+		s := starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)
+		if lingers {
+			s.EndPod = pod
+		}
+		return s
+	case stage == podresult.Running:
 		return JobState{Stage: Copying, Reason: v1beta1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
 	}
 	s := starting("pod %s is starting", pod.Name)
@@ -145,7 +160,7 @@ func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration)
 			return "no node fits: " + withoutRepetition(c.Message)
 		}
 	}
-	for _, c := range pod.Status.ContainerStatuses {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		w := c.State.Waiting
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
@@ -172,19 +187,34 @@ func withoutRepetition(message string) string {
 	return message
 }
 
+// isFinal reports whether the Job would fail with a pod whose container exits with that code, and not retry.
+func (obs JobObservation) isFinal(code int32) bool {
+	spec := obs.Job.Spec
+	return spec.BackoffLimit != nil && obs.Job.Status.Failed >= *spec.BackoffLimit ||
+		spec.PodFailurePolicy != nil && slices.ContainsFunc(spec.PodFailurePolicy.Rules, func(r batchv1.PodFailurePolicyRule) bool {
+			return r.Action == batchv1.PodFailurePolicyActionFailJob && r.OnExitCodes != nil && slices.Contains(r.OnExitCodes.Values, code)
+		})
+}
+
+// reportedState returns the state of a Job whose container has exited with 0.
+func reportedState(obs JobObservation) JobState {
+	outcome := outcomeOf(obs.Pods)
+	switch {
+	case outcome == nil:
+		return JobState{Stage: Failed, Reason: v1beta1.ReasonJobFailed,
+			Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
+				"Recreate this object", obs.Name)}
+	case outcome.Reason != v1beta1.ReasonSucceeded:
+		return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
+	default:
+		return JobState{Stage: Succeeded, Reason: v1beta1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
+	}
+}
+
 func finishedState(obs JobObservation) JobState {
-	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok {
-		outcome := outcomeOf(obs.Pods)
-		switch {
-		case outcome == nil:
-			return JobState{Stage: Failed, Reason: v1beta1.ReasonJobFailed,
-				Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
-					"Recreate this object", obs.Name)}
-		case outcome.Reason != v1beta1.ReasonSucceeded:
-			return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
-		default:
-			return JobState{Stage: Succeeded, Reason: v1beta1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
-		}
+	pod := obs.newestPod()
+	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok || pod != nil && podresult.Of(pod, Container) == podresult.Succeeded {
+		return reportedState(obs)
 	}
 	failed, _ := jobCondition(obs.Job, batchv1.JobFailed)
 	reason, message, outcome := failureOf(obs.Pods)
@@ -210,7 +240,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 		return v1beta1.ReasonJobFailed, "", nil
 	}
 	pod := &pods[0]
-	switch t := terminated(pod); {
+	switch t := podresult.Terminated(pod, Container); {
 	case t != nil && t.Reason == "OOMKilled":
 		message = fmt.Sprintf("pod %s was killed because it exceeded its memory limit", pod.Name)
 	case pod.Status.Reason != "":
@@ -246,6 +276,28 @@ func actionFor(s v1beta1.TransferStatus, obs JobObservation, state JobState) Act
 	default:
 		return NoAction
 	}
+}
+
+// finishGrace is how long a Job may take to notice that its pod has terminated, and Kubernetes to terminate a pod's sidecars.
+const finishGrace = time.Minute
+
+// cleanup returns what to do about the Job of a transfer that has finished at a time.
+func (obs Observation) cleanup(at *metav1.Time) Actions {
+	action := obs.Job.Cleanup()
+	if left := finishGrace - obs.Now.Sub(ptr.Deref(at, metav1.Time{}).Time); action == DeleteJob && left > 0 {
+		return Actions{RequeueAfter: left}
+	}
+	return Actions{Job: action}
+}
+
+// stop returns what to do about a Job whose transfer finishes: it is deleted if another container of its pod runs on, or has failed, so
+// that the Job would copy again.
+func (obs JobObservation) stop() Action {
+	pod := obs.newestPod()
+	if pod != nil && (podresult.Lingers(pod, Container) || podresult.FailsOtherwise(pod, Container)) {
+		return obs.Cleanup()
+	}
+	return NoAction
 }
 
 // Cleanup returns what to do about a Job that isn't needed any more.

@@ -51,13 +51,25 @@ func terminatedState(code int32, reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}
 }
 
+// twice lets a Job retry twice, but no failure that is final.
+func twice(job *batchv1.Job) {
+	job.Spec.BackoffLimit, job.Spec.PodFailurePolicy = new(int32(2)), failurePolicy()
+}
+
+// beside adds containers in that state before and after that of a pod.
+func beside(state corev1.ContainerState, p corev1.Pod) corev1.Pod {
+	own := p.Status.ContainerStatuses
+	p.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "proxy", State: state}}, append(own, corev1.ContainerStatus{Name: "log", State: state})...)
+	return p
+}
+
 func TestEvaluateReturnsStateOfJob(t *testing.T) {
 	unschedulable := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: `persistentvolumeclaim "snapshots" not found`}}
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	outcome := `{"reason":"ShardUnreachable","message":"shard 1 does not answer"}`
+	outcome, success := `{"reason":"ShardUnreachable","message":"shard 1 does not answer"}`, `{"reason":"Succeeded","items":3}`
 	for name, test := range map[string]struct {
 		job    JobObservation
 		stage  Stage
@@ -65,26 +77,36 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 		words  string
 		since  time.Duration
 	}{
-		"there is no Job":             {job: JobObservation{}, stage: Absent},
-		"the Job has another owner":   {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1beta1.ReasonJobCannotStart, "Job backup-u already exists", 0},
-		"it is being deleted":         {job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Terminating},
-		"it is suspended":             {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1beta1.ReasonStarting, "spec.suspend", 0},
-		"it has no pod yet":           {jobObservation(time.Second, nil), Starting, v1beta1.ReasonStarting, "no pod yet", time.Second},
-		"it gets no pod":              {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
-		"it has no pod between tries": {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1beta1.ReasonStarting, "no pod yet", time.Hour},
-		"its pod starts":              {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
-		"its volume is not mounted":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1beta1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists", time.Minute},
-		"its claim is missing":        {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1beta1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
-		"its Secret is missing":       {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1beta1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
-		"its image cannot be pulled":  {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1beta1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
-		"no scheduler processes it":   {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1beta1.ReasonJobCannotStart, "no scheduler", time.Minute},
-		"its pod is running":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1beta1.ReasonCopying, "is copying", 0},
-		"its pod has just succeeded":  {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, terminatedState(0, "Completed", ""))), Copying, v1beta1.ReasonCopying, "", 0},
-		"its pod is evicted":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1beta1.ReasonStarting, "will be replaced", 0},
-		"the Job will retry":          {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodFailed, terminatedState(1, "Error", outcome))), Starting, v1beta1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer. The Job will retry", 0},
-		"it succeeded":                {jobObservation(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
-		"it failed":                   {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer", 0},
-		"it failed without a pod":     {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1beta1.ReasonJobFailed, "the Job controller says so", 0},
+		"there is no Job":                                   {job: JobObservation{}, stage: Absent},
+		"the Job has another owner":                         {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1beta1.ReasonJobCannotStart, "Job backup-u already exists", 0},
+		"it is being deleted":                               {job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Terminating},
+		"it is suspended":                                   {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1beta1.ReasonStarting, "spec.suspend", 0},
+		"it has no pod yet":                                 {jobObservation(time.Second, nil), Starting, v1beta1.ReasonStarting, "no pod yet", time.Second},
+		"it gets no pod":                                    {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
+		"it has no pod between tries":                       {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1beta1.ReasonStarting, "no pod yet", time.Hour},
+		"its pod starts":                                    {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
+		"its volume is not mounted":                         {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1beta1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists", time.Minute},
+		"its claim is missing":                              {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1beta1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
+		"its Secret is missing":                             {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1beta1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
+		"its image cannot be pulled":                        {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1beta1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
+		"no scheduler processes it":                         {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1beta1.ReasonJobCannotStart, "no scheduler", time.Minute},
+		"its pod is running":                                {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1beta1.ReasonCopying, "is copying", 0},
+		"its pod has just succeeded":                        {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, terminatedState(0, "Completed", success))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it succeeded beside a container that runs on":      {jobObservation(time.Hour, twice, beside(running, pod(time.Minute, corev1.PodRunning, terminatedState(0, "Completed", success)))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it succeeded beside a container that fails":        {jobObservation(time.Hour, twice, beside(terminatedState(1, "Error", ""), pod(time.Minute, corev1.PodFailed, terminatedState(0, "Completed", success)))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it succeeded, and a container ran on for too long": {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded), beside(terminatedState(137, "Error", ""), pod(time.Minute, corev1.PodFailed, terminatedState(0, "Completed", success)))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it succeeded, and its pod is evicted":              {jobObservation(time.Hour, twice, pod(time.Minute, corev1.PodRunning, terminatedState(0, "Completed", success), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"another container starts first":                    {jobObservation(time.Hour, twice, beside(running, pod(time.Second, corev1.PodRunning, waiting("PodInitializing", "")))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
+		"another container can't be pulled":                 {jobObservation(time.Hour, twice, beside(waiting("ErrImagePull", "no proxy"), pod(time.Second, corev1.PodPending, waiting("PodInitializing", "")))), Stuck, v1beta1.ReasonJobCannotStart, "no proxy", time.Second},
+		"it copies beside another container":                {jobObservation(time.Hour, twice, beside(terminatedState(1, "Error", ""), pod(time.Minute, corev1.PodRunning, running))), Copying, v1beta1.ReasonCopying, "", 0},
+		"a failure beside a container that runs on":         {jobObservation(time.Hour, twice, beside(running, pod(time.Minute, corev1.PodRunning, terminatedState(1, "Error", outcome)))), Starting, v1beta1.ReasonStarting, "shard 1 does not answer. The Job will retry", 0},
+		"a final failure beside a container that runs on":   {jobObservation(time.Hour, twice, beside(running, pod(time.Minute, corev1.PodRunning, terminatedState(snapshotwire.ExitFinal, "Error", outcome)))), Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer", 0},
+		"the last failure beside a container that runs on":  {jobObservation(time.Hour, func(j *batchv1.Job) { twice(j); j.Status.Failed = 2 }, beside(running, pod(time.Minute, corev1.PodRunning, terminatedState(1, "Error", outcome)))), Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer", 0},
+		"its pod is evicted":                                {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1beta1.ReasonStarting, "will be replaced", 0},
+		"the Job will retry":                                {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodFailed, terminatedState(1, "Error", outcome))), Starting, v1beta1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer. The Job will retry", 0},
+		"it succeeded":                                      {jobObservation(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1beta1.ReasonSucceeded, "", 0},
+		"it failed":                                         {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, terminatedState(1, "Error", outcome))), Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer", 0},
+		"it failed without a pod":                           {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1beta1.ReasonJobFailed, "the Job controller says so", 0},
 		"its pod was evicted for good": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
 		})), Failed, v1beta1.ReasonJobFailed, "Evicted: The node was low on resource", 0},
@@ -137,25 +159,33 @@ func TestPlanActsOnJob(t *testing.T) {
 	}
 	copied := run(v1beta1.TransferRunning, "u")
 	copied.Progress = &v1beta1.TransferProgress{}
-	expires := finished(batchv1.JobComplete, "")
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	expires, success := finished(batchv1.JobComplete, ""), terminatedState(0, "Completed", `{"reason":"Succeeded"}`)
+	complete := run(v1beta1.TransferComplete, "u")
+	complete.CompletionTime = &metav1.Time{Time: now.Add(-59 * time.Second)}
 	for name, test := range map[string]struct {
 		status v1beta1.TransferStatus
 		job    JobObservation
 		want   Action
 	}{
-		"before it starts":                          {run("", ""), JobObservation{}, NoAction},
-		"it has started":                            {run(v1beta1.TransferRunning, ""), JobObservation{}, NoAction},
-		"the Job was deleted":                       {run(v1beta1.TransferRunning, "u"), JobObservation{}, NoAction},
-		"the Job runs":                              {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, corev1.ContainerState{})), NoAction},
-		"the Job has had no pod for a short time":   {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout-time.Second, nil), NoAction},
-		"the Job gets no pod":                       {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout, nil), DeleteJob},
-		"the Job has just lost its pod":             {copied, jobObservation(time.Hour, nil), NoAction},
-		"its pod has been stuck for a short time":   {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout-time.Second, corev1.PodPending, waiting("ErrImagePull", ""))), NoAction},
-		"its pod cannot start":                      {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout, corev1.PodPending, waiting("ErrImagePull", ""))), DeleteJob},
-		"the status lacks the result of the Job":    {run(v1beta1.TransferRunning, "u"), jobObservation(0, expires), NoAction},
-		"the status has the result of the Job":      {run(v1beta1.TransferComplete, "u"), jobObservation(0, expires), ExpireJob},
-		"the Job expires already":                   {run(v1beta1.TransferFailed, "u"), jobObservation(0, func(j *batchv1.Job) { expires(j); j.Spec.TTLSecondsAfterFinished = new(int32(600)) }), NoAction},
-		"the Job runs although the transfer failed": {run(v1beta1.TransferFailed, "u"), jobObservation(0, nil), DeleteJob},
+		"before it starts":                               {run("", ""), JobObservation{}, NoAction},
+		"it has started":                                 {run(v1beta1.TransferRunning, ""), JobObservation{}, NoAction},
+		"the Job was deleted":                            {run(v1beta1.TransferRunning, "u"), JobObservation{}, NoAction},
+		"the Job runs":                                   {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, running)), NoAction},
+		"the Job has had no pod for a short time":        {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout-time.Second, nil), NoAction},
+		"the Job gets no pod":                            {run(v1beta1.TransferRunning, "u"), jobObservation(StuckTimeout, nil), DeleteJob},
+		"the Job has just lost its pod":                  {copied, jobObservation(time.Hour, nil), NoAction},
+		"its pod has been stuck for a short time":        {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout-time.Second, corev1.PodPending, waiting("ErrImagePull", ""))), NoAction},
+		"its pod cannot start":                           {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(StuckTimeout, corev1.PodPending, waiting("ErrImagePull", ""))), DeleteJob},
+		"it succeeded, and the Job will":                 {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodSucceeded, success)), NoAction},
+		"it succeeded, and a sidecar of Kubernetes runs": {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, success)), NoAction},
+		"it succeeded, and another container runs on":    {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, beside(running, pod(time.Hour, corev1.PodRunning, success))), DeleteJob},
+		"it succeeded, and the Job would retry":          {run(v1beta1.TransferRunning, "u"), jobObservation(time.Hour, nil, beside(terminatedState(1, "Error", ""), pod(time.Hour, corev1.PodFailed, success))), DeleteJob},
+		"the Job hasn't noticed yet":                     {complete, jobObservation(0, nil), NoAction},
+		"the status lacks the result of the Job":         {run(v1beta1.TransferRunning, "u"), jobObservation(0, expires), NoAction},
+		"the status has the result of the Job":           {run(v1beta1.TransferComplete, "u"), jobObservation(0, expires), ExpireJob},
+		"the Job expires already":                        {run(v1beta1.TransferFailed, "u"), jobObservation(0, func(j *batchv1.Job) { expires(j); j.Spec.TTLSecondsAfterFinished = new(int32(600)) }), NoAction},
+		"the Job runs although the transfer failed":      {run(v1beta1.TransferFailed, "u"), jobObservation(0, nil), DeleteJob},
 	} {
 		a := stub{Observation: observation(test.status, test.job)}.Plan(nil).Actions
 		if creates := name == "it has started"; a.Job != test.want || (a.Create != nil) != creates {
@@ -253,7 +283,7 @@ func TestPodThatIsDeletedBeforeItRunsHasNotStarted(t *testing.T) {
 		"without its pod":                            {jobObservation(0, deleted), false},
 		"a Job that is deleted while its pod runs":   {jobObservation(0, deleted, failed("containerd://1")), true},
 		"a Job whose pod has failed and was deleted": {jobObservation(0, counted), true},
-		"a pod that runs":                            {jobObservation(0, nil, pod(0, corev1.PodRunning, corev1.ContainerState{})), true},
+		"a pod that runs":                            {jobObservation(0, nil, pod(0, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})), true},
 		"a pod that waits":                           {jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ErrImagePull", ""))), false},
 	} {
 		if got := Evaluate(c.job, claim).Started; got != c.want {

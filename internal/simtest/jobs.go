@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -29,6 +30,8 @@ type Jobs struct {
 	Ends map[snapshotwire.Action][]End
 	// Hang has the pods of an action run until it is unset.
 	Hang map[snapshotwire.Action]bool
+	// Sidecar has each pod run another container, which never terminates by itself.
+	Sidecar bool
 	// Stuck is what containers wait for; nil starts them.
 	Stuck *corev1.ContainerStateWaiting
 
@@ -36,11 +39,14 @@ type Jobs struct {
 	Created map[string]int
 	// Snapshots are the paths of those in the stores.
 	Snapshots []string
+
+	// failing are the Jobs whose pod has a sidecar that runs on although the other container has failed.
+	failing map[string]bool
 }
 
 // NewJobs returns the model for the Jobs of a namespace.
 func NewJobs(c client.Client, namespace string, now func() time.Time) *Jobs {
-	return &Jobs{Client: c, Namespace: namespace, Now: now, Created: map[string]int{}}
+	return &Jobs{Client: c, Namespace: namespace, Now: now, Created: map[string]int{}, failing: map[string]bool{}}
 }
 
 // End is how a pod terminates, with the exit code and the outcome that it reports.
@@ -107,8 +113,14 @@ func (j *Jobs) run(job *batchv1.Job) (moved bool, err error) {
 		return true, errors.Join(err, client.IgnoreNotFound(j.Client.Update(ctx, job)))
 	case finished || job.Spec.Suspend != nil && *job.Spec.Suspend:
 		return false, nil
+	case len(pods) > 0 && pods[len(pods)-1].DeletionTimestamp != nil:
+		return true, j.Client.Delete(ctx, &pods[len(pods)-1], client.GracePeriodSeconds(0))
+	case len(pods) == 0 && j.failing[job.Name]: // its pod was deleted, and terminated with a failure
+		delete(j.failing, job.Name)
+		job.Status.Failed++
+		return true, j.Client.Status().Update(ctx, job)
 	case len(pods) == 0 || pods[len(pods)-1].Status.Phase == corev1.PodFailed:
-		return true, j.createPod(ctx, job, len(pods))
+		return true, j.createPod(ctx, job, len(pods)+int(job.Status.Failed))
 	}
 	return j.step(ctx, job, &pods[len(pods)-1], len(pods))
 }
@@ -132,6 +144,10 @@ func (j *Jobs) step(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, numb
 	action, task := Task(job)
 	state := func(phase corev1.PodPhase, s corev1.ContainerState) error {
 		pod.Status.Phase, pod.Status.ContainerStatuses = phase, []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: s}}
+		if j.Sidecar && s.Waiting == nil {
+			sidecar := corev1.ContainerStatus{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+			pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodRunning, append([]corev1.ContainerStatus{sidecar}, pod.Status.ContainerStatuses...)
+		}
 		return j.Client.Status().Update(ctx, pod)
 	}
 	switch {
@@ -142,7 +158,7 @@ func (j *Jobs) step(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, numb
 		pod.Status.PodIP = fmt.Sprintf("10.0.0.%d", number)
 		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 		return true, state(corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
-	case j.Hang[action]:
+	case j.Hang[action], j.Sidecar && podresult.Terminated(pod, pod.Spec.Containers[0].Name) != nil:
 		return false, nil
 	}
 	e := j.end(action, task)
@@ -162,6 +178,9 @@ func (j *Jobs) step(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, numb
 		return false, err
 	}
 	switch {
+	case j.Sidecar:
+		j.failing[job.Name] = e.Exit != 0
+		return true, nil
 	case e.Exit == 0:
 		return true, j.finish(ctx, job, batchv1.JobComplete, "CompletionsReached")
 	case e.Exit == snapshotwire.ExitFinal || int32(number) > *job.Spec.BackoffLimit: //nolint:gosec // a few

@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
@@ -110,7 +111,7 @@ func PublishedList(obs *observation.Observation) (newest ShardList) {
 func podsOfShards(obs *observation.Observation) (all []*corev1.Pod) {
 	for _, pods := range obs.Pods {
 		for _, pod := range pods {
-			if pod.DeletionTimestamp == nil && !shard.IsFinished(pod) {
+			if pod.DeletionTimestamp == nil && !podresult.IsFinished(pod) {
 				all = append(all, pod)
 			}
 		}

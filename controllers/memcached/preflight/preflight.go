@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 )
 
 // retryAfter is how long a failed preflight pod is kept before the check is repeated.
@@ -77,7 +78,8 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 			continue
 		}
 		left := retryAfter - now.Sub(pod.CreationTimestamp.Time)
-		failed := pod.Status.Phase == corev1.PodFailed
+		stage := podresult.Of(pod, resources.Container)
+		failed := stage == podresult.Failed || stage == podresult.Stopped
 		switch {
 		case done, pod.Annotations[annotations.Revision] != update, failed && left <= 0:
 			obsolete = append(obsolete, pod)
@@ -91,25 +93,14 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 // podResult returns how far a check is, and why it failed or has to be repeated. version is the version in the reference of the
 // image; empty if there is none. The image may contain a version that the spec doesn't support.
 func podResult(pod *corev1.Pod, version string, spec *v1beta1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
-	output := ""
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Terminated != nil {
-			output = strings.TrimSpace(c.State.Terminated.Message)
-		}
+	pod = podresult.Only(pod, resources.Container)
+	output, problem := "", shard.PodProblem(pod)
+	if t := podresult.Terminated(pod, resources.Container); t != nil {
+		output = strings.TrimSpace(t.Message)
 	}
-	problem := shard.PodProblem(pod)
-	switch {
-	case pod.Status.Phase == corev1.PodFailed:
-		message := cmp.Or(output, pod.Status.Message, pod.Status.Reason)
-		if message == "" && problem != nil {
-			message = problem.Message
-		}
-		progress := rollout.Underway
-		if isVerdict(pod) {
-			progress = rollout.Refused
-		}
-		return progress, &shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
-	case pod.Status.Phase == corev1.PodSucceeded:
+	stage := podresult.Of(pod, resources.Container)
+	switch stage {
+	case podresult.Succeeded:
 		var found agentwire.Preflight
 		if json.Unmarshal([]byte(output), &found) != nil || found.Version == "" {
 			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}
@@ -122,11 +113,29 @@ func podResult(pod *corev1.Pod, version string, spec *v1beta1.MemcachedSpec) (ro
 			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + unsupported}
 		}
 		return rollout.Done, nil
-	case problem != nil && problem.Reason != v1beta1.ReasonNodeLost:
-		return rollout.Refused, problem
-	default:
-		return rollout.Underway, problem
+	case podresult.Failed, podresult.Stopped:
+		message := cmp.Or(output, pod.Status.Message, pod.Status.Reason)
+		if message == "" && problem != nil {
+			message = problem.Message
+		}
+		message = cmp.Or(message, "the preflight check failed")
+		switch {
+		case isVerdict(pod):
+			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: message}
+		case isFull(pod):
+			return rollout.Refused, &shard.Problem{Reason: v1beta1.ReasonUnschedulable, Message: message}
+		}
+		return rollout.Underway, &shard.Problem{Reason: v1beta1.ReasonRetrying, Message: message}
+	case podresult.Waiting:
+		if problem != nil && problem.Reason != v1beta1.ReasonNodeLost {
+			return rollout.Refused, problem
+		}
+	case podresult.Running:
+		if problem != nil && problem.Reason != v1beta1.ReasonNodeLost {
+			problem = nil // of a container that has let this one start
+		}
 	}
+	return rollout.Underway, problem
 }
 
 // signaled is the least exit code of a container that a signal has terminated, less one.
@@ -136,8 +145,10 @@ const signaled = 128
 // memcached was slow. A pod has a reason if the kubelet or the control plane has terminated it: it was evicted, its
 // node shuts down or is lost, the pull took too long. A signal is theirs too, or the kernel's for lack of memory.
 func isVerdict(pod *corev1.Pod) bool {
-	return pod.Status.Reason == "" && slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		t := c.State.Terminated
-		return t != nil && t.ExitCode != agentwire.ExitTimedOut && t.ExitCode <= signaled
-	})
+	t := podresult.Terminated(pod, resources.Container)
+	return pod.Status.Reason == "" && t != nil && t.ExitCode != agentwire.ExitTimedOut && t.ExitCode <= signaled
 }
+
+// isFull reports whether the kubelet rejected a pod because its node has no room: it has as many pods as it may, or their requests
+// have taken its CPU or memory. The reason is OutOf with the resource.
+func isFull(pod *corev1.Pod) bool { return strings.HasPrefix(pod.Status.Reason, "OutOf") }

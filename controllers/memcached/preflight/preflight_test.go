@@ -20,10 +20,27 @@ import (
 
 var options = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
 
-// terminated is the status of a pod whose container has written a message.
+// terminated is the status of a pod whose container has written a message. It runs while the pod does.
 func terminated(phase corev1.PodPhase, message string) corev1.PodStatus {
-	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}}
+	c := corev1.ContainerStatus{Name: resources.Container}
+	if phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+		c.State.Terminated = &corev1.ContainerStateTerminated{Message: message}
+	} else {
+		c.State.Running = &corev1.ContainerStateRunning{}
+	}
+	if phase == corev1.PodFailed {
+		c.State.Terminated.ExitCode = 1
+	}
+	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{c}}
+}
+
+// beside returns the status of a pod with another container, which is in that state, before and after it.
+func beside(status corev1.PodStatus, phase corev1.PodPhase, state corev1.ContainerState) corev1.PodStatus {
+	other := corev1.ContainerStatus{Name: "proxy", Image: "proxy:1", State: state}
+	last := other
+	last.Name = "log"
+	status.Phase, status.ContainerStatuses = phase, append([]corev1.ContainerStatus{other}, append(status.ContainerStatuses, last)...)
+	return status
 }
 
 func TestPodResult(t *testing.T) {
@@ -40,6 +57,9 @@ func TestPodResult(t *testing.T) {
 	lost := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}
 	plain := v1beta1.MemcachedSpec{}
+	const good = `{"version":"1.6.45"}`
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	crashed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "the proxy crashed"}}
 	for name, c := range map[string]struct {
 		status  corev1.PodStatus
 		version string
@@ -47,10 +67,10 @@ func TestPodResult(t *testing.T) {
 		want    rollout.Progress
 		problem *shard.Problem
 	}{
-		"pending":                        {corev1.PodStatus{Phase: corev1.PodPending}, "1.6.45", plain, rollout.Underway, nil},
-		"the expected version":           {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Done, nil},
-		"any version where none is due":  {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "", plain, rollout.Done, nil},
-		"output while the pod is active": {terminated(corev1.PodRunning, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Underway, nil},
+		"pending":                       {corev1.PodStatus{Phase: corev1.PodPending}, "1.6.45", plain, rollout.Underway, nil},
+		"the expected version":          {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Done, nil},
+		"any version where none is due": {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "", plain, rollout.Done, nil},
+		"running":                       {terminated(corev1.PodRunning, ""), "1.6.45", plain, rollout.Underway, nil},
 		// An image by digest, or with the tag latest.
 		"an old version without a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", plain, rollout.Done, nil},
 		"an old version with a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1beta1.MemcachedSpec{Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}}, rollout.Refused,
@@ -68,21 +88,31 @@ func TestPodResult(t *testing.T) {
 		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "no memcached in this image"}},
 		"a node that is too slow": {timedOut, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "memcached did not respond within 1m0s"}},
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "memcached did not respond within 1m0s"}},
 		"a pull that takes an hour": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "active for too long"}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "active for too long"}},
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "active for too long"}},
 		"an image that the runtime can't start": {exited(128, "exec format error"), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "exec format error"}},
 		"failed without output": {exited(1, ""), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "image i:1: Error, exit code 1"}},
 		"an eviction": {evicted, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the node was low on memory"}},
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "the node was low on memory"}},
 		"a node without memory": {exited(137, ""), "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "image i:1: Error, exit code 137"}},
-		"a kubelet that rejects the pod": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", Message: "not enough CPU"}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "not enough CPU"}},
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "image i:1: Error, exit code 137"}},
+		"a kubelet that rejects the pod": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", Message: "not enough CPU"}, "1.6.45", plain, rollout.Refused,
+			&shard.Problem{Reason: v1beta1.ReasonUnschedulable, Message: "not enough CPU"}},
+		"a node that has as many pods as it may": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "too many pods"}, "1.6.45", plain, rollout.Refused,
+			&shard.Problem{Reason: v1beta1.ReasonUnschedulable, Message: "too many pods"}},
+		"a more important pod that takes its place": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Preempting", Message: "preempted"}, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "preempted"}},
+		"another container that runs on":             {beside(terminated(corev1.PodSucceeded, good), corev1.PodRunning, running), "1.6.45", plain, rollout.Done, nil},
+		"another container that fails":               {beside(terminated(corev1.PodSucceeded, good), corev1.PodFailed, crashed), "1.6.45", plain, rollout.Done, nil},
+		"another container that fails while it runs": {beside(terminated(corev1.PodRunning, ""), corev1.PodRunning, crashed), "1.6.45", plain, rollout.Underway, nil},
+		"another container that the node can't pull": {beside(corev1.PodStatus{}, corev1.PodPending, pulling.ContainerStatuses[0].State), "1.6.45", plain, rollout.Underway, nil},
+		"a failure beside another container that runs on": {beside(exited(1, "no memcached in this image"), corev1.PodRunning, running), "1.6.45", plain, rollout.Refused,
+			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "no memcached in this image"}},
 		"an agent that can't be copied": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Underway,
-			&shard.Problem{Reason: v1beta1.ReasonImageUnusable, Message: "the preflight check failed"}},
+			&shard.Problem{Reason: v1beta1.ReasonRetrying, Message: "the preflight check failed"}},
 		"a node that is lost": {lost, "1.6.45", plain, rollout.Underway,
 			&shard.Problem{Reason: v1beta1.ReasonNodeLost, Message: "node node1 doesn't respond; Kubernetes replaces the pod when its tolerations expire"}},
 		"the node can't pull the image": {pulling, "1.6.45", plain, rollout.Refused,
@@ -188,7 +218,7 @@ func TestPreflightPodIsDeletedWhenItIsObsolete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "preflight", CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
-				Annotations: map[string]string{annotations.Revision: "update"}}, Status: corev1.PodStatus{Phase: c.phase}}
+				Annotations: map[string]string{annotations.Revision: "update"}}, Status: terminated(c.phase, "")}
 			if c.revision != "" {
 				pod.Annotations[annotations.Revision] = c.revision
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 )
 
 // Observation is what was read of one shard.
@@ -137,7 +138,7 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.templateTarget.MovedPod = o.Active.Name
 	}
 	o.PredecessorTerminating = slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next && !IsFinished(p))
+		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next && !podresult.IsFinished(p))
 	})
 	return o
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 )
 
 // Problem is a reason of Degraded and a message for the user.
@@ -28,26 +29,19 @@ func IsReady(pod *corev1.Pod) bool {
 
 // IsRunning reports whether the pod's memcached container is running.
 func IsRunning(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == resources.Container && c.State.Running != nil
-	})
-}
-
-// IsFinished reports whether all containers of the pod have terminated.
-func IsFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	c := podresult.Container(pod, resources.Container)
+	return c != nil && c.State.Running != nil
 }
 
 // ContainerID returns the first characters of the ID of the pod's memcached container,
 // without the runtime's name. It changes with every restart of the container.
 func ContainerID(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == resources.Container {
-			_, id, _ := strings.Cut(c.ContainerID, "://")
-			return id[:min(len(id), v1beta1.MaxContainerID)]
-		}
+	c := podresult.Container(pod, resources.Container)
+	if c == nil {
+		return ""
 	}
-	return ""
+	_, id, _ := strings.Cut(c.ContainerID, "://")
+	return id[:min(len(id), v1beta1.MaxContainerID)]
 }
 
 // ComparePods orders the pods of a shard: the one that serves first, then the one that
@@ -63,7 +57,7 @@ func ComparePods(a, b *corev1.Pod) int {
 			return 0
 		case IsReady(p):
 			return 1
-		case !terminating && !IsFinished(p):
+		case !terminating && !podresult.IsFinished(p):
 			return starting
 		default:
 			return 3

@@ -101,8 +101,12 @@ func blockedProblem(m *v1beta1.Memcached, p plan.Plan) *shard.Problem {
 		if p.Preflight.Problem != nil {
 			reason = p.Preflight.Problem.Reason
 		}
+		cure := "fix the image"
+		if reason == v1beta1.ReasonUnschedulable {
+			cure = "make room on the node"
+		}
 		running := shard.Named(p.Shards, d.Shard).Template.Image // those before it are updated already
-		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + running.Reference}
+		return &shard.Problem{Reason: reason, Message: d.Message + "; " + cure + ", or revert to " + running.Reference}
 	case "":
 		reason := v1beta1.ReasonUnschedulable
 		if problem := shard.Named(p.Shards, d.Shard).NextProblem(); problem != nil {
