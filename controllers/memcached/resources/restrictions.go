@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
@@ -19,7 +20,7 @@ const (
 	// ends where a part of an image reference does.
 	settingImages = "ALLOWED_IMAGE_PREFIXES"
 	// settingLabels and settingAnnotations list prefixes of the keys in spec.pod.metadata
-	// and spec.access.serviceMetadata.
+	// and spec.access.serviceMetadata, which end where a part of a key does.
 	settingLabels      = "ALLOWED_POD_LABEL_PREFIXES"
 	settingAnnotations = "ALLOWED_POD_ANNOTATION_PREFIXES"
 	// settingPriorityClasses lists values of spec.pod.priorityClassName.
@@ -32,15 +33,25 @@ const (
 	settingServiceAccounts = "ALLOWED_SERVICE_ACCOUNTS"
 	// settingServiceTypes lists the types of Services that spec.access may lead to, in addition to ClusterIP.
 	settingServiceTypes = "ALLOWED_SERVICE_TYPES"
-	// settingSecrets lists prefixes of the names of Secrets: those that the shards' pods mount, except for the Secret of the
-	// handovers, and those of a store.
+	// settingSecrets lists prefixes of the names of Secrets, which end where a word does: those that the shards' pods mount,
+	// except for the Secret of the handovers, and those of a store.
 	settingSecrets = "ALLOWED_SECRET_PREFIXES"
+	// settingClientPeers lists the kinds of peers that spec.access.networkPolicy may admit, in addition to the pods of the
+	// namespace.
+	settingClientPeers = "ALLOWED_CLIENT_PEERS"
+)
+
+// The kinds of peers in a NetworkPolicy.
+const (
+	peerPods       = "PodsOfNamespace"
+	peerNamespaces = "Namespaces"
+	peerAddresses  = "Addresses"
 )
 
 // Restrictions are what the operator's settings allow in a spec. The zero value allows everything.
 type Restrictions struct {
-	images, labels, annotations, priorityClasses, serviceAccounts, serviceTypes, secrets []string
-	denyTolerations, denyAffinity                                                        bool
+	images, labels, annotations, priorityClasses, serviceAccounts, serviceTypes, secrets, clientPeers []string
+	denyTolerations, denyAffinity                                                                     bool
 }
 
 // ParseRestrictions reads the settings with a function such as os.Getenv.
@@ -48,7 +59,7 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 	var r Restrictions
 	for setting, list := range map[string]*[]string{
 		settingImages: &r.images, settingLabels: &r.labels, settingAnnotations: &r.annotations, settingPriorityClasses: &r.priorityClasses,
-		settingServiceAccounts: &r.serviceAccounts, settingServiceTypes: &r.serviceTypes, settingSecrets: &r.secrets,
+		settingServiceAccounts: &r.serviceAccounts, settingServiceTypes: &r.serviceTypes, settingSecrets: &r.secrets, settingClientPeers: &r.clientPeers,
 	} {
 		for entry := range strings.SplitSeq(getenv(setting), ",") {
 			if entry = strings.TrimSpace(entry); entry != "" {
@@ -61,9 +72,17 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 			return r, fmt.Errorf("%s contains %q: write a prefix with a slash, such as registry.example.com/ or docker.io/library/memcached", settingImages, prefix)
 		}
 	}
-	for _, name := range r.serviceTypes {
-		if name != string(corev1.ServiceTypeClusterIP) && name != string(corev1.ServiceTypeLoadBalancer) {
-			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer)
+	for _, names := range []struct {
+		setting     string
+		list, known []string
+	}{
+		{settingServiceTypes, r.serviceTypes, []string{string(corev1.ServiceTypeClusterIP), string(corev1.ServiceTypeLoadBalancer)}},
+		{settingClientPeers, r.clientPeers, []string{peerPods, peerNamespaces, peerAddresses}},
+	} {
+		for _, name := range names.list {
+			if !slices.Contains(names.known, name) {
+				return r, fmt.Errorf("%s contains %q: write a list of %s", names.setting, name, strings.Join(names.known, ", "))
+			}
 		}
 	}
 	for setting, deny := range map[string]*bool{settingTolerations: &r.denyTolerations, settingAffinity: &r.denyAffinity} {
@@ -96,7 +115,7 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 	spec := &m.Spec
 	scheduling, account := &spec.Pod.Scheduling, spec.Pod.ServiceAccountName
 	switch {
-	case spec.Pod.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Pod.Image, prefix) }):
+	case spec.Pod.Image != "" && !allows(r.images, func(prefix string) bool { return beginsWith(spec.Pod.Image, prefix, "/:@") }):
 		return violation("spec.pod.image "+spec.Pod.Image, settingImages, r.images)
 	case scheduling.PriorityClassName != "" && !allows(r.priorityClasses, func(name string) bool { return name == scheduling.PriorityClassName }):
 		return violation("spec.pod.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
@@ -122,12 +141,40 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 		{"spec.access.serviceMetadata.annotations", settingAnnotations, r.annotations, spec.Access.ServiceMetadata.Annotations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
-			if !allows(keys.allowed, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			if !allows(keys.allowed, func(prefix string) bool { return beginsWith(key, prefix, "/") }) {
 				return violation(keys.field+" "+key, keys.setting, keys.allowed)
 			}
 		}
 	}
+	if what := r.peerViolation(&spec.Access.NetworkPolicy); what != "" {
+		return violation(what, settingClientPeers, r.clientPeers)
+	}
 	return r.SecretViolation(m)
+}
+
+// peerViolation returns which peers of a network policy the settings don't allow; empty if they allow all. The other modes
+// admit everyone, or leave that to the policies of the namespace, which may be none.
+func (r Restrictions) peerViolation(spec *v1beta1.NetworkPolicySpec) string {
+	allowed := func(kind string) bool {
+		return kind == peerPods || allows(r.clientPeers, func(name string) bool { return name == kind })
+	}
+	if spec.Mode != "" && spec.Mode != v1beta1.NetworkPolicyRestricted && !(allowed(peerNamespaces) && allowed(peerAddresses)) {
+		return "spec.access.networkPolicy.mode " + string(spec.Mode)
+	}
+	for _, list := range []struct {
+		field string
+		peers []networkingv1.NetworkPolicyPeer
+	}{{"allowedClients", spec.AllowedClients}, {"allowedScrapers", spec.AllowedScrapers}} {
+		for _, peer := range list.peers {
+			switch {
+			case peer.IPBlock != nil && !allowed(peerAddresses):
+				return "spec.access.networkPolicy." + list.field + " with the ipBlock " + peer.IPBlock.CIDR
+			case peer.NamespaceSelector != nil && !allowed(peerNamespaces):
+				return "spec.access.networkPolicy." + list.field + " with a namespaceSelector"
+			}
+		}
+	}
+	return ""
 }
 
 // SecretViolation is the part of Violation that concerns the Secrets of a Memcached.
@@ -165,7 +212,7 @@ func (r Restrictions) StoreViolation(store v1beta1.SnapshotStore) string {
 
 // allowSecret reports whether the shards' pods and the Jobs may mount a Secret.
 func (r Restrictions) allowSecret(name string) bool {
-	return allows(r.secrets, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return allows(r.secrets, func(prefix string) bool { return beginsWith(name, prefix, "-.") })
 }
 
 func violation(what, setting string, allowed []string) string {
@@ -178,10 +225,10 @@ func allows(list []string, matches func(string) bool) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, matches)
 }
 
-// isImageOf reports whether a prefix is an image reference or parts of it: registry.example.com/cache
-// is not a prefix of registry.example.com/cache-of-others.
-func isImageOf(image, prefix string) bool {
-	rest, ok := strings.CutPrefix(image, prefix)
-	const separators = "/:@"
+// beginsWith reports whether a name is a prefix, continues it at one of the separators, or after a separator at its end:
+// registry.example.com/cache isn't a prefix of registry.example.com/cache-of-others, and example.com none of
+// example.com.others/x.
+func beginsWith(name, prefix, separators string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], separators) || strings.ContainsAny(prefix[len(prefix)-1:], separators))
 }

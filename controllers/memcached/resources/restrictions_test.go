@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
@@ -37,6 +39,17 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		return v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{External: v1beta1.ExternalSpec{Mode: mode}}}
 	}
 	secrets := settings{"ALLOWED_SECRET_PREFIXES": "memcached-,shop-"}
+	peers := func(mode v1beta1.NetworkPolicyMode, clients ...networkingv1.NetworkPolicyPeer) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{NetworkPolicy: v1beta1.NetworkPolicySpec{Mode: mode, AllowedClients: clients}}}
+	}
+	scrapers := func(peer networkingv1.NetworkPolicyPeer) v1beta1.MemcachedSpec {
+		return v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{NetworkPolicy: v1beta1.NetworkPolicySpec{AllowedScrapers: []networkingv1.NetworkPolicyPeer{peer}}}}
+	}
+	pods := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
+	all := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
+	some := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}
+	world := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}
+	clients := func(kinds string) settings { return settings{"ALLOWED_CLIENT_PEERS": kinds} }
 	registry := settings{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/caches/, docker.io/library/memcached"}
 	for name, c := range map[string]struct {
 		settings settings
@@ -75,6 +88,25 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		"another Secret of a binding":       {secrets, v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{Binding: v1beta1.BindingSpec{Mode: v1beta1.BindingSecret}}}, []string{"spec.access.binding with the Secret cache-binding"}},
 		"allowed Secrets":                   {secrets, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "shop-tls"}, Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired, SecretName: "memcached-users"}}, nil},
 		"Secrets that no field names":       {secrets, v1beta1.MemcachedSpec{}, nil},
+		"a key that begins with a name":     {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com"}, labels("team-x"), []string{"pod.metadata.labels team-x"}},
+		"a key of another domain":           {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com"}, labels("example.com.evil.io/x"), []string{"example.com.evil.io/x"}},
+		"a key that begins with a word":     {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "example.com/team"}, annotations("example.com/teams"), []string{"example.com/a"}},
+		"a key of an allowed domain":        {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com"}, labels("team/x"), nil},
+		"a Secret with a longer word":       {settings{"ALLOWED_SECRET_PREFIXES": "shop"}, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "shopping-tls"}}, []string{"shopping-tls"}},
+		"a Secret with another word":        {settings{"ALLOWED_SECRET_PREFIXES": "shop"}, v1beta1.MemcachedSpec{TLS: v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "shop-tls"}}, nil},
+		"clients without the setting":       {nil, peers(v1beta1.NetworkPolicyOpen), nil},
+		"no clients":                        {clients("PodsOfNamespace"), peers(v1beta1.NetworkPolicyRestricted), nil},
+		"pods of the namespace":             {clients("Addresses"), peers(v1beta1.NetworkPolicyRestricted, pods), nil},
+		"other namespaces":                  {clients("PodsOfNamespace,Addresses"), peers(v1beta1.NetworkPolicyRestricted, pods, all), []string{"allowedClients with a namespaceSelector", "ALLOWED_CLIENT_PEERS of the operator is PodsOfNamespace,Addresses"}},
+		"pods of other namespaces":          {clients("PodsOfNamespace"), peers(v1beta1.NetworkPolicyRestricted, some), []string{"allowedClients with a namespaceSelector"}},
+		"allowed namespaces":                {clients("Namespaces"), peers(v1beta1.NetworkPolicyRestricted, all, some, pods), nil},
+		"addresses":                         {clients("Namespaces"), peers(v1beta1.NetworkPolicyRestricted, world), []string{"allowedClients with the ipBlock 0.0.0.0/0"}},
+		"allowed addresses":                 {clients("Addresses"), peers(v1beta1.NetworkPolicyRestricted, world), nil},
+		"scrapers at addresses":             {clients("Namespaces"), scrapers(world), []string{"allowedScrapers with the ipBlock 0.0.0.0/0"}},
+		"scrapers in other namespaces":      {clients("Addresses"), scrapers(some), []string{"allowedScrapers with a namespaceSelector"}},
+		"an open network policy":            {clients("Namespaces"), peers(v1beta1.NetworkPolicyOpen), []string{"spec.access.networkPolicy.mode Open"}},
+		"no network policy":                 {clients("Addresses"), peers(v1beta1.NetworkPolicyDisabled), []string{"spec.access.networkPolicy.mode Disabled"}},
+		"an allowed open policy":            {clients("Addresses,Namespaces"), peers(v1beta1.NetworkPolicyOpen), nil},
 		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1beta1.Scheduling{
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{}}}), nil},
 	} {
@@ -100,7 +132,7 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 
 func TestInvalidSettingsAreReported(t *testing.T) {
 	for setting, value := range map[string]string{
-		"ALLOW_TOLERATIONS": "maybe", "ALLOW_AFFINITY": "2", "ALLOWED_SERVICE_TYPES": "ClusterIP,NodePort",
+		"ALLOW_TOLERATIONS": "maybe", "ALLOW_AFFINITY": "2", "ALLOWED_SERVICE_TYPES": "ClusterIP,NodePort", "ALLOWED_CLIENT_PEERS": "Everyone",
 		"ALLOWED_IMAGE_PREFIXES": "docker.io/library/,registry.example.com", // matches registry.example.com.evil, too
 	} {
 		_, err := ParseRestrictions(func(name string) string {
