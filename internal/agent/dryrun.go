@@ -89,7 +89,7 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 }
 
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", ":0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,7 @@ func TestPodsMountOnlyTheEntriesAndSecretsTheyMay(t *testing.T) {
 	for setting, want := range map[string]map[string][]string{
 		"": {"cache-tls": {"tls.crt", "tls.key", "ca.crt"}, "cache-auth": nil, "cache-binding": {"password"}},
 		// Nothing else of a pod changes, so that switching spec.tls on remains a restart in place.
-		"cache-tls":       {"cache-tls": {"tls.crt", "tls.key", "ca.crt"}},
+		"cache-tls":     {"cache-tls": {"tls.crt", "tls.key", "ca.crt"}},
 		"cache-binding": {"cache-binding": {"password"}},
 		"memcached-":    {},
 	} {

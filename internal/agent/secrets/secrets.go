@@ -175,11 +175,11 @@ func (s Start) Line() (words []string, server protocol.Server) {
 	return s.withUsers(append(s.withoutListeners(), "-l", mode.Address("*", s.loopbackPort), "-l", "notls:"+own)), s.server(own)
 }
 
-// DryRunLine returns the words of a memcached with one port, and how the agent connects to it. With TLS it is a loopback
-// address without TLS, and memcached loads its certificate nevertheless.
+// DryRunLine returns the words of a memcached that listens at one loopback address, and how the agent connects to it. With
+// TLS it is an address without TLS, and memcached loads its certificate nevertheless.
 func (s Start) DryRunLine(port int) (words []string, server protocol.Server) {
 	own := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	words = append(slices.Clone(s.arguments), "-p", strconv.Itoa(port))
+	words = append(slices.Clone(s.arguments), "-l", own)
 	if cmdline.TLSModeOf(s.arguments).On {
 		words = append(s.withoutListeners(), "-l", "notls:"+own)
 	}

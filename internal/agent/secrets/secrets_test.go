@@ -213,14 +213,14 @@ func TestMemcachedStartsWithThrowawaySecrets(t *testing.T) {
 func TestLinesHaveTheListenersOfTheMode(t *testing.T) {
 	const loaded = "-o ssl_chain_cert=/data/tls.pem,ssl_key=/data/tls.pem"
 	for words, want := range map[string]struct{ line, own, dryRun string }{
-		"-p 11211 -m 64":    {"-p 11211 -m 64", "127.0.0.1:11211", "-p 11211 -m 64 -p 99 -U 0"},
+		"-p 11211 -m 64":    {"-p 11211 -m 64", "127.0.0.1:11211", "-p 11211 -m 64 -l 127.0.0.1:99 -U 0"},
 		"-p 11211 -m 64 -Z": {"-p 11211 -m 64 -Z " + loaded + " -l *:11211 -l notls:127.0.0.1:11215", "127.0.0.1:11215", "-p 11211 -m 64 -Z " + loaded + " -l notls:127.0.0.1:99 -U 0"},
 		"-p 11211 -Z -l *:11211 -l notls:*:11211": {
 			"-p 11211 -Z " + loaded + " -l 127.0.0.2:11215 -l notls:127.0.0.1:11215", "127.0.0.1:11215", "-p 11211 -Z " + loaded + " -l notls:127.0.0.1:99 -U 0"},
 		"-Z -o ssl_verify_mode=2,ssl_session_cache": {
 			"-Z -o ssl_verify_mode=2,ssl_session_cache " + loaded + ",ssl_ca_cert=/data/ca.pem -l *:11211 -l notls:127.0.0.1:11215", "127.0.0.1:11215",
 			"-Z -o ssl_verify_mode=2,ssl_session_cache " + loaded + ",ssl_ca_cert=/data/ca.pem -l notls:127.0.0.1:99 -U 0"},
-		"-Y users -m 64": {"-Y /data/users -m 64", "127.0.0.1:11211", "-Y /data/users -m 64 -p 99 -U 0"},
+		"-Y users -m 64": {"-Y /data/users -m 64", "127.0.0.1:11211", "-Y /data/users -m 64 -l 127.0.0.1:99 -U 0"},
 	} {
 		start := Start{arguments: strings.Fields(words), dir: "/data", loopbackPort: 11215}
 		line, server := start.Line()
