@@ -47,7 +47,8 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 		r.Applied[o.Key] = err == nil
 	}
 	for _, p := range a.Patch {
-		add(r, resources.Key{Kind: resources.KindPod, Name: p.Pod.Name}, client.IgnoreNotFound(w.patch(ctx, p)))
+		_, err := w.patch(ctx, p)
+		add(r, resources.Key{Kind: resources.KindPod, Name: p.Pod.Name}, client.IgnoreNotFound(err))
 	}
 	for _, o := range a.Create {
 		r.FailedCreates[o.GetName()] = w.create(ctx, o, r)
@@ -144,13 +145,13 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan
 	r.Applied[resources.KeyOf(secret)] = err == nil
 }
 
-// patch writes one change of a pod.
-func (w writer) patch(ctx context.Context, p plan.PodPatch) error {
+// patch writes one change of a pod, and returns the pod as the API server does.
+func (w writer) patch(ctx context.Context, p plan.PodPatch, options ...client.PatchOption) (*corev1.Pod, error) {
 	pod, raw := p.Pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, p.Bytes())
 	if p.Subresource != "" {
-		return w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
+		return pod, w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
 	}
-	return w.client.Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
+	return pod, w.client.Patch(ctx, pod, raw, append(options, client.FieldOwner(v1beta1.ManagedByValue))...)
 }
 
 // create creates an object for another controller and reports whether a retry may be needed.

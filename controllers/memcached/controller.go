@@ -16,7 +16,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
 
@@ -38,9 +40,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	version := m.ResourceVersion
 
-	p := plan.Make(obs, r.Options)
+	p, err := r.rehearse(ctx, obs, plan.Make(obs, r.Options))
 	logPlan(ctx, m, p)
 	res := r.apply(ctx, m, p)
+	if p.Rehearsal != nil {
+		add(&res, resources.Key{Kind: resources.KindPod, Name: p.Rehearsal.Pod.Name}, client.IgnoreNotFound(err))
+	}
 	if res.Gone {
 		r.record(m, res.Events)
 		return ctrl.Result{}, nil
@@ -60,6 +65,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		after = plan.Soonest(after, apiserver.RejectionRecheck)
 	}
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
+}
+
+// rehearse makes a patch of a plan as a dry run. If the pod would get another image than the one that was checked, or keep the one
+// that it has, it plans again with this knowledge; after an error, it leaves the pod's patch out.
+func (r *Reconciler) rehearse(ctx context.Context, obs *observation.Observation, p plan.Plan) (plan.Plan, error) {
+	if p.Rehearsal == nil {
+		return p, nil
+	}
+	before, checked := p.Rehearsal.Pod, p.Rehearsal.Image
+	pod, err := writer{r.Client}.patch(ctx, p.Rehearsal.PodPatch, client.DryRunAll)
+	if err != nil {
+		p.Actions = p.Actions.WithoutPatch(before)
+		return p, err
+	}
+	if image := resources.ImageOf(pod); image != checked || image == resources.ImageOf(before) {
+		obs.NoteAdmitted(before.UID, shard.AdmittedImage{Revision: obs.UpdateRevision.Hash(), Image: image, Checked: checked})
+		p = plan.Make(obs, r.Options)
+	}
+	return p, nil
 }
 
 // apply makes a plan's writes if they are confirmed.

@@ -60,6 +60,11 @@ const InMemory = "default"
 func NewServer(now func() time.Time, uid func() types.UID) *Server {
 	m := &memory{now: now, uid: uid, objects: map[Kind]map[client.ObjectKey]client.Object{}, version: 1}
 	server := Around(m, InMemory)
+	m.mutate = func(was, is client.Object) {
+		if server.Mutates != nil {
+			server.Mutates(was, is)
+		}
+	}
 	server.look = func(k Kind, name string) (client.Object, error) {
 		return m.find(k, client.ObjectKey{Namespace: InMemory, Name: name})
 	}
@@ -76,6 +81,8 @@ type memory struct {
 	client.Client
 	now func() time.Time
 	uid func() types.UID
+	// mutate is a policy: it changes an object that is created, or replaces another one, before it is kept.
+	mutate func(was, is client.Object)
 	// objects are never changed, only replaced.
 	objects map[Kind]map[client.ObjectKey]client.Object
 	// version is that of the last write, and services is how many were created.
@@ -156,6 +163,7 @@ func (m *memory) Create(ctx context.Context, o client.Object, options ...client.
 	if _, exists := m.objects[k][client.ObjectKeyFromObject(o)]; exists {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: string(k)}, o.GetName())
 	}
+	m.mutate(nil, made)
 	if made, err = owned(k, nil, made, how.FieldManager); err != nil {
 		return err
 	}
@@ -207,6 +215,7 @@ func (m *memory) change(k Kind, was, is client.Object, manager string, result cl
 	if is.GetManagedFields() == nil {
 		is.SetManagedFields(was.GetManagedFields())
 	}
+	m.mutate(was, is)
 	is, err := owned(k, was, is, manager)
 	if err != nil {
 		return err
@@ -231,12 +240,8 @@ func (m *memory) changeStatus(k Kind, was, of, result client.Object) error {
 
 // replace keeps a version of an object in the place of another one, whose identity it keeps.
 func (m *memory) replace(k Kind, was, is, result client.Object) error {
-	resource := schema.GroupResource{Resource: string(k)}
-	switch version, uid := is.GetResourceVersion(), is.GetUID(); {
-	case version != "" && version != was.GetResourceVersion():
-		return apierrors.NewConflict(resource, was.GetName(), errors.New("object was modified"))
-	case uid != "" && uid != was.GetUID():
-		return apierrors.NewConflict(resource, was.GetName(), errors.New("the UID in the precondition is another"))
+	if err := unchanged(k, was, is); err != nil {
+		return err
 	}
 	if service, ok := is.(*corev1.Service); ok && service.Spec.ClusterIP == "" {
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = was.(*corev1.Service).Spec.ClusterIP, was.(*corev1.Service).Spec.ClusterIPs
@@ -261,9 +266,27 @@ func (m *memory) replace(k Kind, was, is, result client.Object) error {
 	return copyTo(is, result)
 }
 
+// unchanged returns why a version can't take the place of another one: it was made of an earlier one.
+func unchanged(k Kind, was, is client.Object) error {
+	resource := schema.GroupResource{Resource: string(k)}
+	switch version, uid := is.GetResourceVersion(), is.GetUID(); {
+	case version != "" && version != was.GetResourceVersion():
+		return apierrors.NewConflict(resource, was.GetName(), errors.New("object was modified"))
+	case uid != "" && uid != was.GetUID():
+		return apierrors.NewConflict(resource, was.GetName(), errors.New("the UID in the precondition is another"))
+	}
+	return nil
+}
+
 // Patch implements client.Writer.
 func (m *memory) Patch(_ context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 	how := (&client.PatchOptions{}).ApplyOptions(options)
+	if isDryRun(options) {
+		return m.patch(o, patch, func(k Kind, was, is client.Object) error {
+			m.mutate(was, is)
+			return cmp.Or(unchanged(k, was, is), copyTo(is, o))
+		})
+	}
 	return m.patch(o, patch, func(k Kind, was, is client.Object) error { return m.change(k, was, is, how.FieldManager, o) })
 }
 
@@ -391,6 +414,7 @@ func (m *memory) Apply(_ context.Context, o runtime.ApplyConfiguration, options 
 		return err
 	}
 	is := made.(client.Object)
+	m.mutate(was, is)
 	if was == nil {
 		m.begin(k, is)
 		return nil

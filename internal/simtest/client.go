@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client is a client whose writes pass Write, which calls do, or fails instead.
+// Client is a client whose writes pass Write, which calls do, or fails instead. A dry run is no write.
 type Client struct {
 	client.Client
 	Write func(verb string, k Kind, key client.ObjectKey, do func() error) error
@@ -31,7 +31,15 @@ func (c Client) Update(ctx context.Context, o client.Object, options ...client.U
 
 // Patch implements client.Writer.
 func (c Client) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if isDryRun(options) {
+		return c.Client.Patch(ctx, o, patch, options...)
+	}
 	return c.write("patch", o, func() error { return c.Client.Patch(ctx, o, patch, options...) })
+}
+
+// isDryRun reports whether a patch writes nothing.
+func isDryRun(options []client.PatchOption) bool {
+	return len((&client.PatchOptions{}).ApplyOptions(options).DryRun) > 0
 }
 
 // Delete implements client.Writer.

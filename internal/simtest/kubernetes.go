@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -343,12 +344,15 @@ const (
 // Image returns the reference of the image of a version.
 func Image(version string) string { return "docker.io/library/memcached:" + version }
 
+// Upstream begins the references of images that no node can pull.
+const Upstream = "upstream.example/"
+
 var versionTag = regexp.MustCompile(`memcached:(1\.6\.[0-9]+)$`)
 
 // VersionIn returns the version of memcached that an image holds, empty when there
 // is no such image or no memcached in it.
 func VersionIn(image string) string {
-	if tag := versionTag.FindStringSubmatch(image); tag != nil && tag[1] != Missing {
+	if tag := versionTag.FindStringSubmatch(image); tag != nil && tag[1] != Missing && !strings.HasPrefix(image, Upstream) {
 		return tag[1]
 	}
 	return ""

@@ -23,6 +23,8 @@ type Server struct {
 	Namespace string
 	Now       map[Kind]map[string]client.Object
 	Past      map[Kind][]Change
+	// Mutates is a policy of a Server in memory: it changes an object that is created (was is nil) or updated.
+	Mutates func(was, is client.Object)
 
 	look func(k Kind, name string) (client.Object, error)
 }

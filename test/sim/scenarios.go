@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -19,6 +21,8 @@ type spec = map[string]any
 // scenario is a Memcached that comes to rest, and what happens to it then.
 type scenario struct {
 	begins spec
+	// policy changes pods that are created or updated.
+	policy func(was, is client.Object)
 	// then happens one after the other, with so many seconds between.
 	then    []func(*World)
 	seconds int
@@ -135,6 +139,10 @@ var scenarios = map[string]scenario{
 
 	"a version, threads and a certificate that the kubelets miss at first": {begins: spec{"size": int64(2), "version": middle, "tls": spec{"mode": "Required"}}, then: []func(*World){forgets, set(spec{"version": newest}), untilUpdated("cache-1"), set(spec{"config": spec{"threads": int64(2)}}), rotates}, seconds: 30, keeps: true, settles: true},
 
+	"a version, and new pods get another image":                         {begins: upstream, policy: mirrorsNewPods, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1")}, keeps: true, settles: true},
+	"a version, and all pods get another image":                         {begins: upstream, policy: mirrors, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1")}, keeps: true, settles: true},
+	"a version, and back in the middle, and new pods get another image": {begins: upstream, policy: mirrorsNewPods, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0"), set(spec{"version": middle})}, keeps: true, settles: true},
+
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
 	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(simtest.KindService, "cache-1"), frees(simtest.KindService, "cache-1")}, seconds: 40, keeps: true},
@@ -144,6 +152,36 @@ var scenarios = map[string]scenario{
 	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"pod": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
+
+// mirrors has the containers of a pod use a mirror of the registry that no node reaches.
+func mirrors(_, is client.Object) {
+	if pod, ok := is.(*corev1.Pod); ok {
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			c.Image = strings.Replace(c.Image, simtest.Upstream, "docker.io/library/", 1)
+		}
+	}
+}
+
+// mirrorsNewPods is like mirrors for pods that are created.
+func mirrorsNewPods(was, is client.Object) {
+	if was == nil {
+		mirrors(was, is)
+	}
+}
+
+// admitted returns the image that a new pod gets with a reference.
+func (w *World) admitted(image string) string {
+	if w.Server.Mutates == nil {
+		return image
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	w.Server.Mutates(nil, pod)
+	return pod.Spec.Containers[0].Image
+}
+
+// upstream is a spec with an image that no node can pull.
+var upstream = spec{"size": int64(2), "version": middle, "pod": spec{"image": simtest.Upstream + "memcached"}}
 
 // secured is a spec with all protections.
 var secured = spec{"size": int64(2), "tls": spec{"mode": "Required"}, "auth": spec{"mode": "Required"}}
@@ -340,6 +378,7 @@ func frees(k simtest.Kind, name string) func(*World) {
 // play has a scenario happen, after a rest from which on writes are counted, and
 // returns the world in steady state again.
 func (s scenario) play(w *World, fault func(*World)) *World {
+	w.Server.Mutates = s.policy
 	if s.begins != nil {
 		makes(s.begins)(w)
 		w.Rest()

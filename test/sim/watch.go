@@ -483,8 +483,8 @@ func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.M
 	case p == nil || !p.Serves:
 		wrong("does not serve")
 		return
-	case p.Image != desired.Pod.Image:
-		wrong("runs image %s, not %s", p.Image, desired.Pod.Image)
+	case p.Image != w.admitted(desired.Pod.Image):
+		wrong("runs image %s, not %s", p.Image, w.admitted(desired.Pod.Image))
 	case !labels.SelectorFromSet(desired.Pod.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
 		wrong("is on %s", p.Node)
 	case !contains(pod.Labels, desired.Pod.Metadata.Labels) || !contains(pod.Annotations, desired.Pod.Metadata.Annotations):

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -125,6 +126,20 @@ func (obs *Observation) ReadShards() {
 			obs.Shards = append(obs.Shards, shards.Observe(ordinal, set.APIObject.(*appsv1.ReplicaSet), obs.Pods[name]))
 		}
 	}
+}
+
+// NoteAdmitted remembers the result of a dry run, and forgets those of pods that no shard has.
+func (obs *Observation) NoteAdmitted(pod types.UID, image shard.AdmittedImage) {
+	all := map[types.UID]shard.AdmittedImage{pod: image}
+	for _, s := range obs.Shards {
+		if s.Active == nil || s.Active.UID == pod {
+			continue
+		}
+		if other, ok := obs.Admitted[s.Active.UID]; ok {
+			all[s.Active.UID] = other
+		}
+	}
+	obs.Admitted = all
 }
 
 // BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -27,6 +28,8 @@ type Memory struct {
 	Secrets map[types.UID]agentwire.Secrets
 	// Silences are those of the agents that let the last reconcile wait, by the UIDs of their pods.
 	Silences map[types.UID]Silence
+	// Admitted are the results of dry runs that change what an update requires, by the UIDs of the pods.
+	Admitted map[types.UID]shard.AdmittedImage
 	// BindingTriedAt is when the operator tried to create or update the Secret of the binding.
 	BindingTriedAt time.Time
 }

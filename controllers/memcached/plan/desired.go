@@ -55,6 +55,7 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 		want.Revision, want.Surge = obs.UpdateRevision, want.Surge || d.Step == rollout.StepSurge
 		if s.StartsReplacement() {
 			record := s.NewUpdateRecord(obs.UpdateRevision, rollout.Replace, obs.Now)
+			record.Rewritten = s.Rewritten
 			record.KeepsItems = d.Step == rollout.StepSurge && d.Change.KeepsItems
 			if s.MoveRequested {
 				record.MovedPod = s.Active.Name

@@ -22,7 +22,9 @@ type Plan struct {
 	Rejected, Invalid *shard.Problem
 	Preflight         preflight.Result
 	// Decision is the next step of the rollout.
-	Decision    rollout.Decision
+	Decision rollout.Decision
+	// Rehearsal is what has to succeed as a dry run before the writes; nil is nothing.
+	Rehearsal   *Rehearsal
 	Bootstrap   Bootstrap
 	Refills     Refills
 	FinalBackup FinalBackup
@@ -39,7 +41,7 @@ type Plan struct {
 func Make(obs *observation.Observation, options resources.Options) Plan {
 	m := obs.Memcached
 	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
-		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Now: obs.Now, Resizing: options.Resizing,
+		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Admitted: obs.Admitted, Now: obs.Now, Resizing: options.Resizing,
 	})
 	problem := specProblem(obs, options)
 	p := Plan{
@@ -54,6 +56,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
 		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
+		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
 		p.Discovery = planDiscovery(obs, shards)
 		p.Binding = planBinding(obs, build)
 		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve

@@ -50,7 +50,7 @@ func updateInPlace(s *shard.State, to resources.PodRevision, restart, record str
 	}
 	body := map[string]any{}
 	if to.Image.Reference != s.PodRevision.Image.Reference {
-		body = containerPatch("image", to.Image.Reference)
+		body = containerPatch("image", s.ImageFor(to))
 	}
 	body["metadata"] = map[string]any{"annotations": podAnnotations, "labels": labels}
 	return PodPatch{Pod: s.Active, Body: body}

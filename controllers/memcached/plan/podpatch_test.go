@@ -3,14 +3,17 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // The API server would reject the second patch of a pod.
@@ -28,6 +31,33 @@ func TestPatchesOfAPodAreOneWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The template has the reference of the spec, which a node may not be able to pull.
+func TestRollbackRestoresTheImageThatRan(t *testing.T) {
+	const ran = "mirror.example/memcached:1.6.45"
+	former, failed := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	pod := shardtest.Pod("first", former)
+	pod.Spec.Containers[0].Image = ran
+	s := &shard.State{Observation: shard.Observation{Active: pod, PodRevision: former}}
+	metadata := patchInPlace(s, failed, rollout.Recreate, time.Unix(1000, 0)).Body["metadata"].(map[string]any)
+	text := metadata["annotations"].(map[string]any)[annotations.Update].(string)
+	record := shard.DecodeRecord[shard.UpdateRecord](map[string]string{"": text}, "")
+	for name, c := range map[string]struct {
+		record *shard.UpdateRecord
+		want   string
+	}{
+		"the record of the update":  {record, ran},
+		"a record without an image": {&shard.UpdateRecord{Revision: failed.Hash(), From: former.Hash()}, former.Image.Reference},
+		"another update's record":   {&shard.UpdateRecord{Revision: former.Hash(), From: former.Hash(), Image: ran}, former.Image.Reference},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &shard.State{Observation: shard.Observation{Active: pod, PodRevision: failed, OnPod: c.record}}
+			if patch := string(patchInPlace(s, former, rollout.Recreate, time.Unix(1000, 0)).Bytes()); !strings.Contains(patch, `"image":"`+c.want+`"`) {
+				t.Error(patch)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -44,12 +45,7 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 			a.Patch = append(a.Patch, resize(s.Active, s.PodRevision))
 		}
 	case rollout.StepUpdateInPlace:
-		record := s.NewUpdateRecord(to, d.Change.Method, obs.Now)
-		if s.Target.Restart != "" {
-			record.Restart, record.Attempt = s.Target.Restart, s.Attempt
-		}
-		text := shard.EncodeRecord(record)
-		a.Patch = append(a.Patch, updateInPlace(s, to, record.Restart, text))
+		a.Patch = append(a.Patch, patchInPlace(s, to, d.Change.Method, obs.Now))
 	case rollout.StepDrain:
 		if !s.Draining {
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
@@ -62,6 +58,34 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 		}
 	}
 	return a
+}
+
+// patchInPlace changes the active pod in place to a revision, and records what it was.
+func patchInPlace(s *shard.State, to resources.PodRevision, method rollout.Method, now time.Time) PodPatch {
+	record := s.NewUpdateRecord(to, method, now)
+	if s.Target.Restart != "" {
+		record.Restart, record.Attempt = s.Target.Restart, s.Attempt
+	}
+	if image := resources.ImageOf(s.Active); image != s.PodRevision.Image.Reference {
+		record.Image = image
+	}
+	return updateInPlace(s, to, record.Restart, shard.EncodeRecord(record))
+}
+
+// Rehearsal is a patch that the API server first makes as a dry run: the pod has to get the image that was checked.
+type Rehearsal struct {
+	PodPatch
+	Image string
+}
+
+// planRehearsal returns what to rehearse before the writes of a step that leads to another image in place, or nil. New pods, such as
+// the one that checks the image, pass other admission than a patch does.
+func planRehearsal(obs *observation.Observation, shards []shard.State, d rollout.Decision, step Actions, checks preflight.Result) *Rehearsal {
+	s, to := shard.Named(shards, d.Shard), obs.UpdateRevision
+	if len(step.Patch) == 0 || d.RollingBack || d.Change.Method != rollout.Recreate || s.PodRevision.Image.Reference == to.Image.Reference {
+		return nil
+	}
+	return &Rehearsal{patchInPlace(s, to, d.Change.Method, obs.Now), checks.Images[s.Name]}
 }
 
 // planRepeats writes updates again that kubelets may have missed, and plans when to repeat the creation of pods.

@@ -32,6 +32,8 @@ type Result struct {
 	Message string
 	// Problem is why a check failed, or nil.
 	Problem *shard.Problem
+	// Images are those of the pods that check, by the names of the shards. Admission may have changed the references.
+	Images map[string]string
 	// Create are the preflight pods that are missing.
 	Create []resources.Object
 }
@@ -39,7 +41,7 @@ type Result struct {
 // Evaluate returns how far the check of a revision's image is on the nodes of those shards
 // whose container has to be recreated for it. Another attempt checks again.
 func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision) Result {
-	r := Result{Progress: rollout.Done}
+	r := Result{Progress: rollout.Done, Images: map[string]string{}}
 	for _, s := range shards {
 		if s.Active == nil || s.Active.Spec.NodeName == "" || s.Rollout.ToTarget.Method != rollout.Recreate || s.Rollout.Pod.Revision == update.Hash() {
 			continue
@@ -47,6 +49,7 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 		want := build.PreflightPod(s.Active, update, s.Attempt)
 		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
+			r.Images[s.Name] = resources.ImageOf(pods[i])
 			var problem *shard.Problem
 			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil && progress != rollout.Refused {
 				message = fmt.Sprintf("the preflight check on node %s had no result, and is repeated: %s", pods[i].Spec.NodeName, problem.Message)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
@@ -15,6 +17,16 @@ type Image struct {
 	Reference string
 	// Version that the image should contain; empty if the reference doesn't say.
 	Version string
+}
+
+// ImageOf returns the image of a pod's memcached container. Admission may have changed the reference.
+func ImageOf(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == Container {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 var (

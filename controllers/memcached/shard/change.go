@@ -33,7 +33,10 @@ type facts struct {
 	mountsSecrets bool
 	secrets       *agentwire.Secrets
 	// handsOver is whether the pod and its replacement have what a handover requires.
-	handsOver                              bool
+	handsOver bool
+	// rewritten is whether the API server gives only new pods the image that was checked, sameImage whether the pod has the image
+	// of the other revision already, and acceptsLoss whether the shard may lose its items in an update of the image.
+	rewritten, sameImage, acceptsLoss      bool
 	stopAcknowledged, replacementAnnounced bool
 }
 
@@ -47,7 +50,8 @@ type request struct {
 func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed string, resizes podResizes, in Inputs) (toTarget, rollback rollout.Change) {
 	f, back := in.factsOf(o, r, in.Update), in.factsOf(o, r, o.Template)
 	f.resize, back.resize = resizes.toTarget, resizes.rollback
-	f.replacementAnnounced = in.replacing == o.Name
+	f.replacementAnnounced, f.rewritten = in.replacing == o.Name, in.rewrites(o)
+	f.sameImage = f.sameImage || in.admitted(o).Image == resources.ImageOf(o.Active)
 	hasTarget := pod.Revision == target.Hash()
 	switch {
 	case target.onlyMoves(o):
@@ -58,6 +62,7 @@ func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed 
 		f.request = &request{method: rollout.Replace, reason: "the new pod takes over"}
 	case hasTarget: // only the result is pending
 		f.from, f.version, f.resize, f.mountsSecrets = o.Template, "", resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing), true
+		f.sameImage = false
 	default:
 		f.byHandover = in.strategy().Type == v1beta1.UpdateHandover && pod.State != rollout.Broken
 	}
@@ -69,6 +74,7 @@ func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) fac
 	f := facts{
 		from: o.PodRevision, to: to, crossSeries: in.strategy().CrossSeriesUpgrade == v1beta1.CrossSeriesAllow, secrets: r.secrets,
 		mountsSecrets: in.mountsSecrets(o.Active, to), handsOver: resources.HandsOver(in.Memcached) && resources.CanHandOver(o.Active),
+		sameImage: resources.ImageOf(o.Active) == o.ImageFor(to), acceptsLoss: in.strategy().OnItemLoss == v1beta1.ItemLossContinue,
 	}
 	if r.agent != nil {
 		f.version = r.agent.Version
@@ -83,6 +89,25 @@ func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) fac
 func (in Inputs) factsOfNewPod(o *Observation) facts {
 	return facts{from: o.Template, to: in.Update, crossSeries: in.strategy().CrossSeriesUpgrade == v1beta1.CrossSeriesAllow, mountsSecrets: true,
 		resize: resizeBetween(o.Template.Resources, in.Update.Resources, in.Resizing)}
+}
+
+// AdmittedImage is the image that a pod would have after a patch to a revision, by a dry run, and the image that was checked.
+type AdmittedImage struct{ Revision, Image, Checked string }
+
+// admitted returns what a dry run of the update of the active pod resulted in; empty if none is known.
+func (in Inputs) admitted(o *Observation) AdmittedImage {
+	if a := in.Admitted[o.Active.UID]; a.Revision == in.Update.Hash() {
+		return a
+	}
+	return AdmittedImage{}
+}
+
+// rewrites reports whether a patch would give the active pod another image than the one that was checked. Once its
+// replacement has started, this is on record.
+func (in Inputs) rewrites(o *Observation) bool {
+	update, a := in.Update.Hash(), in.admitted(o)
+	isReplaced := o.OnSet != nil && o.OnSet.Rewritten && o.OnSet.Revision == update && o.Template.Hash() == update
+	return isReplaced || a.Image != a.Checked
 }
 
 func (in Inputs) strategy() v1beta1.UpdateStrategy {
@@ -118,6 +143,9 @@ func changeOf(f facts) rollout.Change {
 		effect = ", which moves it to a new pod with its items"
 	}
 	least, description := difference(f.from, f.to)
+	if f.rewritten {
+		effect += ", as the API server gives only new pods the image that was checked"
+	}
 	method := f.method(least, sameSlabs)
 	progress, message := rollout.NotNeeded, ""
 	if f.resize.needed {
@@ -138,8 +166,8 @@ func changeOf(f facts) rollout.Change {
 		progress, message = rollout.NotNeeded, ""
 	}
 	return rollout.Change{
-		Method: method, Description: description, Forbidden: f.forbidden(), Resize: progress, ResizeReason: message,
-		StopAcknowledged: f.stopAcknowledged, HandsOver: handsOver, KeepsItems: f.byHandover && handsOver && isReplaced,
+		Method: method, Description: description, Forbidden: f.forbidden(handsOver), Resize: progress, ResizeReason: message,
+		StopAcknowledged: f.stopAcknowledged, HandsOver: handsOver, KeepsItems: (f.byHandover || f.rewritten) && handsOver && isReplaced,
 		SecretError: f.secretError(method), ReplacementAnnounced: f.replacementAnnounced,
 	}
 }
@@ -147,16 +175,19 @@ func changeOf(f facts) rollout.Change {
 // method returns the least disruptive method of a change of fields that require one, and of the image. memcached can
 // reload its items with the same slabs.
 func (f facts) method(least rollout.Method, sameSlabs bool) rollout.Method {
+	otherImage := f.from.Image.Reference != f.to.Image.Reference
 	switch {
 	case f.crossesSeries(), !sameSlabs: // memcached can't reload its items
 		return rollout.Replace
 	case !f.mountsSecrets, f.resize.needed && !f.resize.possible: // nor can the pod change
 		return rollout.Replace
-	case f.from.Image.Reference != f.to.Image.Reference:
+	case f.rewritten: // what would run is not what was checked
+		return rollout.Replace
+	case otherImage && !f.sameImage:
 		return max(least, rollout.Recreate)
 	case !slices.Equal(f.from.Arguments, f.to.Arguments):
 		return max(least, rollout.Restart)
-	case f.resize.needed:
+	case f.resize.needed, otherImage:
 		return max(least, rollout.Live)
 	}
 	return least
@@ -189,13 +220,16 @@ func releaseSeries(version string) string {
 }
 
 // forbidden returns why the change isn't allowed, and what to do; empty if it is.
-func (f facts) forbidden() string {
+func (f facts) forbidden(handsOver bool) string {
 	switch {
 	case f.request != nil:
 		return f.request.forbidden
 	case f.crossesSeries() && !f.crossSeries:
 		return fmt.Sprintf("%s may not be able to read items saved by %s, so no shard was changed; "+
 			"to upgrade anyway and lose the items, set spec.updateStrategy.crossSeriesUpgrade to Allow", f.to.Image.Version, f.fromVersion())
+	case f.rewritten && !handsOver && !f.acceptsLoss:
+		return "a policy gives only new pods the image that was checked, and the pod can't hand over its items to a new one, so no shard was changed; " +
+			"let the policy match updates of pods too, or to update anyway and lose the items, set spec.updateStrategy.onItemLoss to Continue"
 	}
 	return ""
 }

@@ -82,6 +82,8 @@ type Inputs struct {
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
 	Secrets map[types.UID]agentwire.Secrets
 	Now     time.Time
+	// Admitted are the results of dry runs that change what an update requires, by the UIDs of the pods.
+	Admitted map[types.UID]AdmittedImage
 	// Resizing is what Kubernetes resizes of running pods.
 	Resizing resources.Resizing
 	// acceptsRequests is whether all shards have the update revision. What is requested of one shard waits for it.

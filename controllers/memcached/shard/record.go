@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -27,6 +28,10 @@ type UpdateRecord struct {
 	Method   rollout.Method `json:"method"`
 	// Container that ran before.
 	Container string `json:"container,omitempty"`
+	// Image that the pod had before an update in place, if it differs from that of its revision.
+	Image string `json:"image,omitempty"`
+	// Rewritten is whether the shard is replaced because only a new pod gets the image that was checked.
+	Rewritten bool `json:"rewritten,omitempty"`
 	// KeepsItems is whether the update fails if the shard starts without its items in another pod.
 	KeepsItems bool `json:"keepsItems,omitempty"`
 	// MovedPod is the pod that is replaced by one on another node; empty for none.
@@ -122,6 +127,15 @@ func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method,
 		r.Items, r.Gets, r.Hits = s.Agent.Items, s.Agent.RecentGets, s.Agent.RecentHits
 	}
 	return r
+}
+
+// ImageFor returns the image that the active pod gets with a revision: when it goes back to the revision that it had before its
+// last update, the image that it had then, which admission may have changed.
+func (o *Observation) ImageFor(to resources.PodRevision) string {
+	if o.OnPod != nil && o.OnPod.Revision == o.PodRevision.Hash() && o.OnPod.From == to.Hash() {
+		return cmp.Or(o.OnPod.Image, to.Image.Reference)
+	}
+	return to.Image.Reference
 }
 
 // Repeat returns the record of an update in place to write again, or nil, and the time until the next one is due; 0 if none

@@ -25,6 +25,8 @@ type State struct {
 	Attempt string
 	// Draining is whether the ReplicaSet deletes the active pod first.
 	Draining bool
+	// Rewritten is whether a patch would give the active pod another image than the one that was checked.
+	Rewritten bool
 	// Surges is whether the shard runs two pods until it has the target.
 	Surges bool
 	// Rollout is what the planner decides by.
@@ -72,7 +74,7 @@ func evaluate(o Observation, in Inputs) State {
 	}
 	surges := needsSecondPod(r) && o.replacementStarted(target) && !(draining && o.nextState.State == rollout.Serving)
 	r.Next = nextPod(&o, target, surges, in)
-	return State{Observation: o, Agent: report.agent, Target: target, Attempt: in.attempt, Draining: draining, Surges: surges, Rollout: r}
+	return State{Observation: o, Agent: report.agent, Target: target, Attempt: in.attempt, Draining: draining, Surges: surges, Rollout: r, Rewritten: in.rewrites(&o)}
 }
 
 // evaluateWithoutPod evaluates a shard whose ReplicaSet has yet to create a pod. If the API server rejects it, the shard

@@ -25,6 +25,7 @@ type fixture struct {
 	agents    map[string]agentwire.Status
 	receiving map[string]agentwire.Status
 	secrets   map[types.UID]agentwire.Secrets
+	admitted  map[types.UID]AdmittedImage
 	now       time.Time
 	update    resources.PodRevision
 	can       resources.Resizing
@@ -55,7 +56,7 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
 	return EvaluateAll([]Observation{observer.Observe(0, f.set, f.pods)}, Inputs{
-		Memcached: f.memcached, Update: f.update, Agents: f.agents, Receiving: f.receiving, Secrets: f.secrets, Now: f.now, Resizing: f.can,
+		Memcached: f.memcached, Update: f.update, Agents: f.agents, Receiving: f.receiving, Secrets: f.secrets, Admitted: f.admitted, Now: f.now, Resizing: f.can,
 	})[0]
 }
 
