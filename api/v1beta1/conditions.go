@@ -227,6 +227,16 @@ const (
 	//
 	// Do: fix what the message names.
 	ReasonApplyRejected = "ApplyRejected"
+	// ReasonFinalBackupLate: the final backup of a Memcached that is being deleted has failed, or most of the time until its deadline
+	// has passed. A backup that failed is repeated after a minute. The message says what happens at the deadline.
+	//
+	// Do: fix what the message names. For a slow backup, raise spec.backup.final.deadlineSeconds.
+	ReasonFinalBackupLate = "FinalBackupLate"
+	// ReasonFinalBackupFailed: the Memcached is being deleted, and had no complete final backup at its deadline. It serves and isn't
+	// deleted until a backup is complete; the operator repeats the backup.
+	//
+	// Do: fix what the message names. To delete the Memcached without a backup, set spec.deletionPolicy to Delete.
+	ReasonFinalBackupFailed = "FinalBackupFailed"
 	// ReasonImageCannotBePulled: the container runtime can't pull the image; the message
 	// contains its error.
 	//
@@ -387,8 +397,7 @@ const (
 	// EventFinalBackup: a Memcached is being deleted; the message has the state of its final
 	// backup.
 	//
-	// Do: if the backup failed, the Memcached was deleted without it; restore from an older
-	// backup.
+	// Do: if the Memcached was deleted without a backup, restore from an older one.
 	EventFinalBackup = "FinalBackup"
 )
 

@@ -958,15 +958,34 @@ type FinalBackup struct {
 	// +kubebuilder:default={}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// DeadlineSeconds is how long the deletion waits for the backup, in seconds; after that
-	// the Memcached is deleted without it. Default 1800.
+	// DeadlineSeconds is how long the deletion waits for the backup until onFailure applies, in seconds. A backup that
+	// fails is repeated after a minute, and none may take longer. Default 1800.
 	//
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
 	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
+
+	// OnFailure is what happens at the deadline without a complete backup: Keep keeps the Memcached, which is Degraded, and
+	// repeats the backup until it is complete; Delete deletes the Memcached without it. Default Keep. Changing it restarts
+	// nothing and applies immediately, also while the Memcached is being deleted.
+	//
+	// +optional
+	// +kubebuilder:default=Keep
+	OnFailure FinalBackupFailure `json:"onFailure,omitempty"`
 }
+
+// FinalBackupFailure is what happens when a Memcached has no complete final backup at its deadline.
+//
+// +kubebuilder:validation:Enum=Keep;Delete
+type FinalBackupFailure string
+
+// What happens without a final backup.
+const (
+	FinalBackupKeep   FinalBackupFailure = "Keep"
+	FinalBackupDelete FinalBackupFailure = "Delete"
+)
 
 // Bootstrap configures what a new Memcached is filled from.
 //

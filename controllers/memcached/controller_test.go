@@ -158,6 +158,14 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env.WantCondition(env.Converge("cache"), v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonBackingUp)
 	backup := &v1beta1.MemcachedBackup{}
 	env.Read(observation.FinalBackupName(m), backup)
+	failed := backup.UID
+	backup.Status.Phase, backup.Status.CompletionTime = v1beta1.TransferFailed, &metav1.Time{Time: env.reconciler.Clock.Now().Add(-time.Minute)}
+	env.Must(env.Admin.Status().Update(env.Ctx, backup))
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonFinalBackupLate)
+	if env.Read(observation.FinalBackupName(m), backup); backup.UID == failed {
+		t.Fatal("the backup that failed isn't repeated")
+	}
+	env.WantEvent(env.Recorded(), "Warning FinalBackupLate MemcachedBackup "+backup.Name+" failed")
 	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.Now(), Items: 2000}
 	env.Must(env.Admin.Status().Update(env.Ctx, backup))
 	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))

@@ -65,7 +65,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch

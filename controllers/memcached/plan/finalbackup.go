@@ -1,23 +1,32 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // A Memcached whose deletionPolicy is Backup has a finalizer. When it is deleted, the shards
-// keep serving, the operator creates a MemcachedBackup that outlives the Memcached, and
-// removes the finalizer when the backup has finished or failed, or at a deadline. With
+// keep serving, the operator creates a MemcachedBackup that outlives the Memcached, repeats one that
+// fails, and removes the finalizer when a backup is complete or, if the spec says so, at a deadline. With
 // --cascade=foreground the garbage collector deletes the shards at the same time; then there
 // is no backup, but the Memcached is deleted all the same.
+
+// finalBackupRetry is how long a final backup that failed stays before it is repeated.
+const finalBackupRetry = time.Minute
 
 // planFinalBackup decides about the finalizer and the final backup. Pausing a Memcached
 // delays neither its deletion nor its backup.
@@ -37,33 +46,83 @@ func planFinalBackup(obs *observation.Observation) FinalBackup {
 func planDeletion(obs *observation.Observation) FinalBackup {
 	m, name, backup := obs.Memcached, observation.FinalBackupName(obs.Memcached), obs.FinalBackup
 	limit := v1beta1.Seconds(m.Spec.Backup.Final.DeadlineSeconds, v1beta1.DefaultFinalBackupDeadlineSeconds)
-	deadline := m.DeletionTimestamp.Add(limit)
-	change, message := FinalizerChange{}, ""
+	deadline, deletes := m.DeletionTimestamp.Add(limit), m.Spec.Backup.Final.OnFailure == v1beta1.FinalBackupDelete
+	failure, isLate := finalBackupFailure(m, backup), !obs.Now.Before(deadline)
 	switch {
-	case backup != nil && !isFinalBackup(m, backup):
-		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s exists and isn't managed by the operator", name))
-	case backup != nil && backup.Status.Phase == v1beta1.TransferComplete:
-		change = removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
-	case backup != nil && backup.Status.Phase == v1beta1.TransferFailed:
-		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s failed: %s", name, backup.Status.Message()))
-	case !obs.Now.Before(deadline):
-		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s did not finish within %s", name, limit))
-	case backup != nil:
-		message = fmt.Sprintf("MemcachedBackup %s %s; the Memcached is deleted when it is done, or at %s",
-			name, backupProgress(backup), deadline.UTC().Format("15:04 MST"))
-	case !hasPod(obs):
-		change = removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "no shard exists to back up"))
-	case m.Status.Bootstrap.IsRunning():
-		change = WithoutBackup("its shards had not been filled yet")
-	default:
-		change, message = FinalizerChange{Backup: newFinalBackup(m, obs.Owned.Labels)}, fmt.Sprintf("starting MemcachedBackup %s", name)
+	case backup != nil && failure == "" && backup.Status.Phase == v1beta1.TransferComplete:
+		return end(removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup)))))
+	case failure != "" && (isLate && deletes || !hasPod(obs)):
+		return end(WithoutBackup(failure))
+	case isLate && deletes:
+		return end(WithoutBackup(fmt.Sprintf("MemcachedBackup %s did not finish within %s", name, limit)))
+	case backup == nil && !hasPod(obs):
+		return end(removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "no shard exists to back up")))
+	case backup == nil && m.Status.Bootstrap.IsRunning():
+		return end(WithoutBackup("its shards had not been filled yet"))
 	}
-	p := FinalBackup{Message: message, Actions: Actions{Finalizer: change}}
-	if message != "" {
-		p.Actions.RequeueAfter = deadline.Sub(obs.Now)
-	}
+	p := repeatFinalBackup(obs, failure, deadline)
+	p.Problem = lateBackup(obs, deadline, limit, cmp.Or(failure, p.Message), failure != "")
+	p.Actions.RequeueAfter = Soonest(p.Actions.RequeueAfter, deadline.Add(-limit/4).Sub(obs.Now), deadline.Sub(obs.Now))
 	return p
 }
+
+// end returns the end of a deletion.
+func end(change FinalizerChange) FinalBackup { return FinalBackup{Actions: Actions{Finalizer: change}} }
+
+// finalBackupFailure returns why there is no final backup, as far as that is known; else it is empty.
+func finalBackupFailure(m *v1beta1.Memcached, backup *v1beta1.MemcachedBackup) string {
+	switch {
+	case backup != nil && !isFinalBackup(m, backup):
+		return fmt.Sprintf("MemcachedBackup %s exists and isn't managed by the operator", backup.Name)
+	case backup != nil && backup.Status.Phase == v1beta1.TransferFailed:
+		return fmt.Sprintf("MemcachedBackup %s failed: %s", backup.Name, backup.Status.Message())
+	}
+	return ""
+}
+
+// repeatFinalBackup creates the final backup, waits for it, or deletes one that failed, to create it again.
+func repeatFinalBackup(obs *observation.Observation, failure string, deadline time.Time) FinalBackup {
+	m, backup := obs.Memcached, obs.FinalBackup
+	switch {
+	case backup == nil:
+		return FinalBackup{Message: fmt.Sprintf("starting MemcachedBackup %s", observation.FinalBackupName(m)),
+			Actions: Actions{Finalizer: FinalizerChange{Backup: newFinalBackup(m, obs.Owned.Labels)}}}
+	case failure == "":
+		message := fmt.Sprintf("MemcachedBackup %s %s; the Memcached is deleted when it is done", backup.Name, backupProgress(backup))
+		if m.Spec.Backup.Final.OnFailure == v1beta1.FinalBackupDelete {
+			message += ", or at " + clockTime(deadline)
+		}
+		return FinalBackup{Message: message}
+	case !isFinalBackup(m, backup):
+		return FinalBackup{Message: failure, Actions: Actions{RequeueAfter: ConflictRecheck}}
+	}
+	failed := ptr.Deref(backup.Status.CompletionTime, backup.CreationTimestamp)
+	if left := finalBackupRetry - obs.Now.Sub(failed.Time); left > 0 {
+		return FinalBackup{Message: failure + "; it is repeated soon", Actions: Actions{RequeueAfter: left}}
+	}
+	return FinalBackup{Message: failure + "; repeating it", Actions: Actions{Delete: []resources.APIObject{backup}}}
+}
+
+// lateBackup returns what requires manual intervention in a deletion: its backup has failed, or a quarter of the time is left. It stays
+// while the backup is repeated.
+func lateBackup(obs *observation.Observation, deadline time.Time, limit time.Duration, state string, failed bool) *shard.Problem {
+	m, reason := obs.Memcached, v1beta1.ReasonFinalBackupLate
+	was := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionDegraded)
+	isRepeated := was != nil && was.Reason == reason
+	switch left := deadline.Sub(obs.Now); {
+	case left <= 0:
+		reason = v1beta1.ReasonFinalBackupFailed
+	case !failed && !isRepeated && left > limit/4:
+		return nil
+	case m.Spec.Backup.Final.OnFailure == v1beta1.FinalBackupDelete:
+		return &shard.Problem{Reason: reason, Message: fmt.Sprintf(
+			"%s; without a backup, the Memcached is deleted at %s; to keep it, set spec.backup.final.onFailure to Keep", state, clockTime(deadline))}
+	}
+	return &shard.Problem{Reason: reason, Message: fmt.Sprintf("%s; the Memcached stays until a backup is complete; to delete it without one: "+
+		`kubectl patch memcached %s --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`, state, m.Name)}
+}
+
+func clockTime(at time.Time) string { return at.UTC().Format("15:04 MST") }
 
 func removeFinalizer(e event.Event) FinalizerChange {
 	return FinalizerChange{Remove: true, Event: &e}
@@ -123,5 +182,7 @@ func hasPod(obs *observation.Observation) bool {
 type FinalBackup struct {
 	// Message is what the deletion waits for; empty when it doesn't.
 	Message string
+	// Problem is what requires manual intervention; nil when nothing does.
+	Problem *shard.Problem
 	Actions Actions
 }

@@ -15,7 +15,8 @@ import (
 )
 
 func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
-	const foreignBackup = "deleting without a final backup: MemcachedBackup cache-final-ours exists and isn't managed by the operator"
+	const foreignBackup = "MemcachedBackup cache-final-ours exists and isn't managed by the operator; the Memcached stays until a backup is complete; " +
+		`to delete it without one: kubectl patch memcached cache --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
 	for name, c := range map[string]struct {
 		of     string
 		labels map[string]string
@@ -34,9 +35,16 @@ func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 			obs.FinalBackup = &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: observation.FinalBackupName(m), Labels: c.labels}}
 			obs.FinalBackup.Spec.MemcachedRef.Name = c.of
 			obs.FinalBackup.Status.Phase, obs.FinalBackup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Items: 7}
-			change := plantest.Plan(obs).Actions.Finalizer
-			if !change.Remove || change.Event == nil || change.Event.Message != c.want {
-				t.Errorf("%+v with event %+v, want %s", change, change.Event, c.want)
+			p := plantest.Plan(obs)
+			got := ""
+			switch change := p.Actions.Finalizer; {
+			case change.Remove:
+				got = change.Event.Message
+			case p.FinalBackup.Problem != nil && len(p.Actions.Delete) == 0:
+				got = p.FinalBackup.Problem.Message
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
 	}
@@ -56,33 +64,55 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 		obs.FinalBackup.Spec.MemcachedRef.Name, obs.FinalBackup.Status.Phase = "cache", phase
 		return obs.FinalBackup
 	}
+	failed := func(obs *observation.Observation, why string, ago time.Duration) {
+		s := &backup(obs, v1beta1.TransferFailed).Status
+		s.Conditions, s.CompletionTime = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: why}}, &metav1.Time{Time: obs.Now.Add(-ago)}
+	}
 	for name, c := range map[string]struct {
 		change func(*observation.Observation)
 		want   []string
 	}{
-		"it was just deleted":  {func(*observation.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"it was just deleted":  {func(*observation.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 3m45s"}},
+		"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 3m45s"}},
+		"its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, []string{"create MemcachedBackup cache-final-ours", "again in 3m45s"}},
 		"its pods are deleted during the backup": {func(obs *observation.Observation) {
 			clear(obs.Pods)
-			backup(obs, v1beta1.TransferFailed).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "no shard answers"}}
+			failed(obs, "no shard answers", 0)
 		}, []string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: no shard answers"}},
-		"its backup starts": {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
+		"its backup starts": {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 3m45s"}},
 		"its backup is complete": {func(obs *observation.Observation) {
 			backup(obs, v1beta1.TransferComplete).Status.Snapshot = &v1beta1.SnapshotStatus{Items: 2000}
 		},
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 2,000 items"}},
 		"its backup is complete and empty": {func(obs *observation.Observation) { backup(obs, v1beta1.TransferComplete) },
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
-		"its backup failed": {func(obs *observation.Observation) {
-			backup(obs, v1beta1.TransferFailed).Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "the store is full"}}
-		},
-			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
+		"its backup failed":                  {func(obs *observation.Observation) { failed(obs, "the store is full", 59*time.Second) }, []string{"again in 1s"}},
+		"its backup failed, and is repeated": {func(obs *observation.Observation) { failed(obs, "the store is full", time.Minute) }, []string{"delete MemcachedBackup cache-final-ours", "again in 3m45s"}},
 		"its deadline comes": {func(obs *observation.Observation) {
+			backup(obs, v1beta1.TransferRunning)
+			obs.Now = obs.Now.Add(5 * time.Minute)
+		}, nil},
+		"its backup is repeated after its deadline": {func(obs *observation.Observation) {
+			obs.Now = obs.Now.Add(time.Hour)
+			failed(obs, "the store is full", time.Minute)
+		}, []string{"delete MemcachedBackup cache-final-ours"}},
+		"its backup is created again after its deadline": {func(obs *observation.Observation) { obs.Now = obs.Now.Add(time.Hour) }, []string{"create MemcachedBackup cache-final-ours"}},
+		"its backup failed, and it needs none": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
+			failed(obs, "the store is full", 0)
+		}, []string{"again in 1m0s"}},
+		"its deadline comes, and it needs none": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
 			backup(obs, v1beta1.TransferRunning)
 			obs.Now = obs.Now.Add(5 * time.Minute)
 		},
 			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours did not finish within 5m0s"}},
+		"its backup failed by its deadline, and it needs none": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
+			obs.Now = obs.Now.Add(5 * time.Minute)
+			failed(obs, "the store is full", 0)
+		},
+			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
 		"its backup is complete at the deadline": {func(obs *observation.Observation) {
 			backup(obs, v1beta1.TransferComplete)
 			obs.Now = obs.Now.Add(5 * time.Minute)
@@ -133,9 +163,54 @@ func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
 	messages = append(messages, plantest.Plan(obs).FinalBackup.Message)
 	if diff := cmp.Diff([]string{
 		"starting MemcachedBackup cache-final-ours",
-		"MemcachedBackup cache-final-ours has copied no items yet; the Memcached is deleted when it is done, or at 12:30 UTC",
-		"MemcachedBackup cache-final-ours has copied 43% of 2,000 items; the Memcached is deleted when it is done, or at 12:30 UTC",
+		"MemcachedBackup cache-final-ours has copied no items yet; the Memcached is deleted when it is done",
+		"MemcachedBackup cache-final-ours has copied 43% of 2,000 items; the Memcached is deleted when it is done",
 	}, messages); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Who deletes it may not watch it, but is told before it is deleted without a backup, or isn't deleted at all.
+func TestDeletionWithoutBackupIsDegradedBefore(t *testing.T) {
+	const kept = "; the Memcached stays until a backup is complete; to delete it without one: " +
+		`kubectl patch memcached cache --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
+	const gone = "; without a backup, the Memcached is deleted at 12:30 UTC; to keep it, set spec.backup.final.onFailure to Keep"
+	const failed, copied = "MemcachedBackup cache-final-ours failed: the store is full", "MemcachedBackup cache-final-ours has copied no items yet; the Memcached is deleted when it is done"
+	for name, c := range map[string]struct {
+		onFailure       v1beta1.FinalBackupFailure
+		phase           v1beta1.TransferPhase
+		age             time.Duration
+		was             string
+		reason, message string
+	}{
+		"it copies":                      {v1beta1.FinalBackupKeep, v1beta1.TransferRunning, 22 * time.Minute, "", "", ""},
+		"it copies for long":             {v1beta1.FinalBackupKeep, v1beta1.TransferRunning, 23 * time.Minute, "", v1beta1.ReasonFinalBackupLate, copied + kept},
+		"it copies for long, and goes":   {v1beta1.FinalBackupDelete, v1beta1.TransferRunning, 23 * time.Minute, "", v1beta1.ReasonFinalBackupLate, copied + ", or at 12:30 UTC" + gone},
+		"it failed":                      {v1beta1.FinalBackupKeep, v1beta1.TransferFailed, time.Minute, "", v1beta1.ReasonFinalBackupLate, failed + kept},
+		"it failed, and goes":            {v1beta1.FinalBackupDelete, v1beta1.TransferFailed, time.Minute, "", v1beta1.ReasonFinalBackupLate, failed + gone},
+		"it failed and is repeated":      {v1beta1.FinalBackupKeep, v1beta1.TransferRunning, 2 * time.Minute, v1beta1.ReasonFinalBackupLate, v1beta1.ReasonFinalBackupLate, copied + kept},
+		"its deadline has come":          {v1beta1.FinalBackupKeep, v1beta1.TransferRunning, 30 * time.Minute, v1beta1.ReasonFinalBackupLate, v1beta1.ReasonFinalBackupFailed, copied + kept},
+		"it failed after its deadline":   {v1beta1.FinalBackupKeep, v1beta1.TransferFailed, time.Hour, "", v1beta1.ReasonFinalBackupFailed, failed + kept},
+		"a field that no API server set": {"", v1beta1.TransferFailed, time.Hour, "", v1beta1.ReasonFinalBackupFailed, failed + kept},
+	} {
+		obs := plantest.Running(t, 1, func(s *v1beta1.MemcachedSpec) {
+			s.DeletionPolicy, s.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{OnFailure: c.onFailure}
+		})
+		m := obs.Memcached
+		m.Finalizers, m.DeletionTimestamp = []string{v1beta1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
+		m.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionDegraded, Reason: c.was}}
+		obs.Now = obs.Now.Add(c.age)
+		obs.FinalBackup = &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: observation.FinalBackupName(m), Labels: resources.Labels("cache")}}
+		obs.FinalBackup.Spec.MemcachedRef.Name, obs.FinalBackup.Status.Phase = "cache", c.phase
+		if c.phase == v1beta1.TransferFailed {
+			obs.FinalBackup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "the store is full"}}
+		}
+		reason, message := "", ""
+		if problem := plantest.Plan(obs).FinalBackup.Problem; problem != nil {
+			reason, message = problem.Reason, problem.Message
+		}
+		if reason != c.reason || message != c.message {
+			t.Errorf("%s: %s: %s\nwant %s: %s", name, reason, message, c.reason, c.message)
+		}
 	}
 }

@@ -124,6 +124,10 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1beta1.PhaseDeleting},
 		"it is being deleted after a backup": {deleted, func(p *plan.Plan, _ *plan.Result) { p.FinalBackup.Message = "copying" }, []string{
 			"Ready False BackingUp: copying", "Progressing True BackingUp: copying"}, v1beta1.PhaseDeleting},
+		"it isn't deleted, since its backup failed": {deleted, func(p *plan.Plan, _ *plan.Result) {
+			p.FinalBackup.Message, p.FinalBackup.Problem = "copying", &shard.Problem{Reason: v1beta1.ReasonFinalBackupFailed, Message: "it stays"}
+		}, []string{
+			"Ready False FinalBackupFailed: it stays", "Progressing True BackingUp: copying", "Degraded True FinalBackupFailed: it stays"}, v1beta1.PhaseDeleting},
 		"it is being filled": {nothing, func(p *plan.Plan, _ *plan.Result) {
 			p.Bootstrap.Status = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, Message: "restoring"}
 		}, []string{

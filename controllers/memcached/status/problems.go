@@ -12,9 +12,11 @@ import (
 )
 
 // firstProblem returns the first problem that requires manual intervention, in a fixed
-// order: of the spec, of objects, of shards by ordinal.
+// order: of its deletion, of the spec, of objects, of shards by ordinal.
 func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus) *shard.Problem {
 	switch {
+	case p.FinalBackup.Problem != nil:
+		return p.FinalBackup.Problem
 	case p.Rejected != nil:
 		return p.Rejected
 	case p.Invalid != nil:
