@@ -10,29 +10,31 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
-// applyAdmissionSamples creates the policies of config/samples/admission, those for Memcacheds in the
+// applyAdmissionSamples creates policies of config/samples/admission, those for this operator's kinds in the
 // test's namespace only.
-func (env *testEnv) applyAdmissionSamples() {
+func (env *testEnv) applyAdmissionSamples(files ...string) {
 	env.Helper()
-	files, err := filepath.Glob("../../config/samples/admission/[^k]*.yaml")
-	env.Must(err)
-	if len(files) != 2 {
-		env.Fatalf("samples %v", files)
-	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join("../../config/samples/admission", file))
 		env.Must(err)
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			o := &unstructured.Unstructured{}
 			env.Must(yaml.Unmarshal([]byte(document), o))
-			if o.GetKind() == "ValidatingAdmissionPolicyBinding" && o.GetName() == "restrict-memcacheds" {
+			if o.GetKind() == "ValidatingAdmissionPolicyBinding" && o.GetName() != "reserve-namespace-svc" {
 				env.Must(unstructured.SetNestedStringMap(o.Object, map[string]string{corev1.LabelMetadataName: env.Namespace},
 					"spec", "matchResources", "namespaceSelector", "matchLabels"))
 			}
@@ -45,7 +47,7 @@ func (env *testEnv) applyAdmissionSamples() {
 func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env := newEnv(t)
 	before := env.Create("before", "pod: {image: evil.example.com/x:1}")
-	env.applyAdmissionSamples()
+	env.applyAdmissionSamples("memcacheds.yaml", "namespace-svc.yaml")
 	rejection := func(o client.Object) (err error) {
 		// An API server uses each new policy after a moment.
 		env.Must(wait.PollUntilContextCancel(env.Ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -58,28 +60,29 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	evil.ObjectMeta = metav1.ObjectMeta{Namespace: env.Namespace, Name: "evil"}
 	_ = rejection(evil)
 	for name, c := range map[string]struct{ spec, rejected string }{
-		"nothing":                   {"size: 1", ""},
-		"an allowed image":          {"pod: {image: registry.example.com/memcached:1.6.45}", ""},
-		"another image":             {"pod: {image: memcached:1.6.45}", "spec.pod.image must begin with one of docker.io/library/memcached:, registry.example.com/"},
-		"an allowed label":          {"pod: {metadata: {labels: {team: shop}}}", ""},
-		"another label":             {"pod: {metadata: {labels: {team: shop, app: web}}}", "each of spec.pod.metadata.labels must begin with one of example.com/, team"},
-		"an allowed annotation":     {"pod: {metadata: {annotations: {example.com/a: b}}}", ""},
-		"another annotation":        {"pod: {metadata: {annotations: {a: b}}}", "each of spec.pod.metadata.annotations must begin with one of example.com/"},
-		"an allowed priority class": {"pod: {priorityClassName: low}", ""},
-		"another priority class":    {"pod: {priorityClassName: high}", "spec.pod.priorityClassName must be one of low, default"},
-		"a toleration":              {"pod: {tolerations: [{operator: Exists}]}", "spec.pod.tolerations is not allowed"},
-		"an affinity":               {"pod: {affinity: {nodeAffinity: {}}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
-		"a node selector":           {"pod: {nodeSelector: {a: b}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
-		"spread pods":               {"pod: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
-		"allowed clients":           {"access: {networkPolicy: {allowedClients: [{namespaceSelector: {}}]}}", ""},
-		"a load balancer":           {"access: {external: {mode: LoadBalancer}}", "spec.access.external.mode must be one of Disabled"},
-		"no load balancer":          {"access: {serviceMetadata: {annotations: {example.com/a: b}}}", ""},
-		"an allowed account":        {"pod: {serviceAccountName: memcached}", ""},
-		"another account":           {"pod: {serviceAccountName: admin}", "spec.pod.serviceAccountName must be one of default, memcached"},
-		"allowed Secrets":           {"{tls: {mode: Required, secretName: memcached-a}, auth: {mode: Required, secretName: cache-b}}", ""},
-		"another certificate":       {"tls: {mode: Required, secretName: ingress}", "the pods mount the Secrets ingress, cache-auth, cache-binding: each must begin with one of cache-, memcached-"},
-		"other users":               {"auth: {mode: Required, secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
-		"an open network policy":    {"access: {networkPolicy: {mode: Open}}", "spec.access.networkPolicy.mode must be Restricted"},
+		"nothing":                    {"size: 1", ""},
+		"an allowed image":           {"pod: {image: registry.example.com/memcached:1.6.45}", ""},
+		"another image":              {"pod: {image: memcached:1.6.45}", "spec.pod.image must begin with one of docker.io/library/memcached:, registry.example.com/"},
+		"an allowed label":           {"pod: {metadata: {labels: {team: shop}}}", ""},
+		"another label":              {"pod: {metadata: {labels: {team: shop, app: web}}}", "each of spec.pod.metadata.labels must begin with one of example.com/, team"},
+		"a label with a longer name": {"pod: {metadata: {labels: {teams: shop}}}", "each of spec.pod.metadata.labels must begin with one of example.com/, team"},
+		"an allowed annotation":      {"pod: {metadata: {annotations: {example.com/a: b}}}", ""},
+		"another annotation":         {"pod: {metadata: {annotations: {a: b}}}", "each of spec.pod.metadata.annotations must begin with one of example.com/"},
+		"an allowed priority class":  {"pod: {priorityClassName: low}", ""},
+		"another priority class":     {"pod: {priorityClassName: high}", "spec.pod.priorityClassName must be one of low, default"},
+		"a toleration":               {"pod: {tolerations: [{operator: Exists}]}", "spec.pod.tolerations is not allowed"},
+		"an affinity":                {"pod: {affinity: {nodeAffinity: {}}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
+		"a node selector":            {"pod: {nodeSelector: {a: b}}", "spec.pod.affinity and spec.pod.nodeSelector are not allowed"},
+		"spread pods":                {"pod: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
+		"allowed clients":            {"access: {networkPolicy: {allowedClients: [{namespaceSelector: {}}]}}", ""},
+		"a load balancer":            {"access: {external: {mode: LoadBalancer}}", "spec.access.external.mode must be one of Disabled"},
+		"no load balancer":           {"access: {serviceMetadata: {annotations: {example.com/a: b}}}", ""},
+		"an allowed account":         {"pod: {serviceAccountName: memcached}", ""},
+		"another account":            {"pod: {serviceAccountName: admin}", "spec.pod.serviceAccountName must be one of default, memcached"},
+		"allowed Secrets":            {"{tls: {mode: Required, secretName: memcached-a}, auth: {mode: Required, secretName: cache-b}}", ""},
+		"another certificate":        {"tls: {mode: Required, secretName: ingress}", "the pods mount the Secrets ingress, cache-auth, cache-binding: each must begin with one of cache-, memcached-"},
+		"other users":                {"auth: {mode: Required, secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
+		"an open network policy":     {"access: {networkPolicy: {mode: Open}}", "spec.access.networkPolicy.mode must be Restricted"},
 	} {
 		m, err := env.TryCreate("cache", c.spec)
 		switch {
@@ -110,5 +113,114 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		if p.Status.TypeChecking != nil && len(p.Status.TypeChecking.ExpressionWarnings) > 0 {
 			t.Errorf("%s: %+v", p.Name, p.Status.TypeChecking.ExpressionWarnings)
 		}
+	}
+}
+
+// userIn returns a client of a user who may do what the rules say in the test's namespace, and create this operator's objects.
+func (env *testEnv) userIn(name string, rules ...rbacv1.PolicyRule) client.Client {
+	env.Helper()
+	meta := metav1.ObjectMeta{Namespace: env.Namespace, Name: name}
+	env.Must(admin.Create(env.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: append(rules,
+		rbacv1.PolicyRule{APIGroups: []string{v1beta1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}})}))
+	env.Must(admin.Create(env.Ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: env.Namespace + "-" + name}}}))
+	config := rest.CopyConfig(server.Admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: env.Namespace + "-" + name, Groups: []string{"system:authenticated"}}
+	user, err := client.New(config, client.Options{Scheme: simtest.Scheme()})
+	env.Must(err)
+	return user
+}
+
+// What users may not do themselves, they can't let the operator do, if the sample is applied.
+func TestUsersGetNoRightsByTheOperator(t *testing.T) {
+	env := newEnv(t)
+	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+	}
+	only := env.userIn("only")
+	privileged := env.userIn("privileged",
+		rule("", "secrets", "get", "own", "cache-tls", "cache-auth", "cache-binding"), rule("", "serviceaccounts", "use", "own"),
+		rule("networking.k8s.io", "networkpolicies", "create"), rule("", "services", "create"))
+	editor := env.userIn("editor", rule("", "secrets", "get"), rule("", "serviceaccounts", "impersonate"), rule("networking.k8s.io", "networkpolicies", "create"), rule("", "services", "create"))
+	env.applyAdmissionSamples("rights-of-users.yaml")
+	object := func(kind, name, spec string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		env.Must(yaml.Unmarshal([]byte("spec: {"+spec+"}"), &o.Object))
+		o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+		o.SetNamespace(env.Namespace)
+		o.SetName(name)
+		return o
+	}
+	const image = "pod: {image: example.com/x:1}"
+	// An API server uses a new policy after a moment.
+	env.Must(wait.PollUntilContextCancel(env.Ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		return only.Create(ctx, object("Memcached", "cache", image), client.DryRunAll) != nil, nil
+	}))
+	s3 := func(field string) string {
+		return "store: {s3: {bucket: snapshots, endpoint: 'https://s3.example.com', " + field + "}}"
+	}
+	source := func(store string) string {
+		return "snapshot: {" + store + ", path: shop/cache}"
+	}
+	for name, c := range map[string]struct {
+		kind, spec, rejected string // what is rejected, "" if nothing is
+		foreign              bool   // the privileged user may not do it either
+	}{
+		"nothing":                 {"Memcached", "size: 1", "", false},
+		"a plain cache":           {"Memcached", "access: {networkPolicy: {mode: Restricted, allowedClients: [{podSelector: {}}]}}", "", false},
+		"the default account":     {"Memcached", "pod: {serviceAccountName: default}", "", false},
+		"an image":                {"Memcached", image, "the Secret cache-tls", false},
+		"a certificate":           {"Memcached", "tls: {mode: Required, secretName: own}", "the pods mount the Secret own, and you may not get it", false},
+		"a certificate for later": {"Memcached", "tls: {mode: Disabled, secretName: own}", "the Secret own", false},
+		"a default certificate":   {"Memcached", "tls: {mode: Permissive}", "the Secret cache-tls", false},
+		"another certificate":     {"Memcached", "tls: {mode: Required, secretName: ingress}", "the Secret ingress", true},
+		"users":                   {"Memcached", "auth: {mode: Required, secretName: own}", "the Secret own", false},
+		"a token":                 {"Memcached", "auth: {mode: Disabled, secretName: admin-token}", "the Secret admin-token", true},
+		"an account":              {"Memcached", "pod: {serviceAccountName: own}", "you may not use the service account own", false},
+		"another account":         {"Memcached", "pod: {serviceAccountName: admin}", "you may not use the service account admin", true},
+		"open":                    {"Memcached", "access: {networkPolicy: {mode: Open}}", "you may not create NetworkPolicies", false},
+		"no policy":               {"Memcached", "access: {networkPolicy: {mode: Disabled}}", "you may not create NetworkPolicies", false},
+		"the world":               {"Memcached", "access: {networkPolicy: {mode: Restricted, allowedClients: [{podSelector: {}}, {ipBlock: {cidr: 0.0.0.0/0}}]}}", "you may not create NetworkPolicies", false},
+		"all namespaces":          {"Memcached", "access: {networkPolicy: {allowedScrapers: [{namespaceSelector: {}}]}}", "you may not create NetworkPolicies", false},
+		"a load balancer":         {"Memcached", "access: {external: {mode: LoadBalancer}}", "you may not create them", false},
+		"a final backup":          {"Memcached", "deletionPolicy: Backup, backup: {final: {" + s3("credentialsSecretName: other") + "}}", "the store uses the Secret other", true},
+		"a bootstrap":             {"Memcached", "backup: {bootstrap: {" + source(s3("credentialsSecretName: own")) + "}}", "the store of spec.backup.bootstrap uses the Secret own", false},
+		"a backup":                {"MemcachedBackup", "memcachedRef: {name: cache}, " + s3("credentialsSecretName: own"), "the store uses the Secret own", false},
+		"a CA":                    {"MemcachedBackup", "memcachedRef: {name: cache}, " + s3("credentialsSecretName: own, caSecretName: other"), "the Secret o", true},
+		"a backup's account":      {"MemcachedBackup", "memcachedRef: {name: cache}, " + s3("serviceAccountName: admin"), "the service account admin of the store", true},
+		"a claim":                 {"MemcachedBackup", "memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: store}}", "", false},
+		"a schedule":              {"MemcachedScheduledBackup", "schedule: '@daily', backupTemplate: {spec: {memcachedRef: {name: cache}, " + s3("credentialsSecretName: own") + "}}", "the store uses the Secret own", false},
+		"a restore":               {"MemcachedRestore", "memcachedRef: {name: cache}, " + source(s3("credentialsSecretName: own")), "the store uses the Secret own", false},
+		"a restore of a backup":   {"MemcachedRestore", "memcachedRef: {name: cache}, backupRef: {name: nightly}", "", false},
+	} {
+		for _, user := range []struct {
+			name      string
+			client    client.Client
+			forbidden bool
+		}{{"only", only, c.rejected != ""}, {"privileged", privileged, c.foreign}, {"editor", editor, false}} {
+			err := user.client.Create(env.Ctx, object(c.kind, "cache", c.spec), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			if user.forbidden && (!apierrors.IsForbidden(err) || user.name == "only" && !strings.Contains(err.Error(), c.rejected)) || !user.forbidden && err != nil {
+				t.Errorf("%s by the user %s: %v, want %q", name, user.name, err, c.rejected)
+			}
+		}
+	}
+	// The spec of others can't be changed by whom it would be forbidden to create. All else of it can.
+	env.Must(privileged.Create(env.Ctx, object("Memcached", "cache", image)))
+	m := env.Get("cache")
+	m.Labels = map[string]string{"a": "b"}
+	env.Must(only.Update(env.Ctx, m))
+	m.Spec.Size = ptr.To[int32](2)
+	if err := only.Update(env.Ctx, m.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Errorf("a change of the spec: %v", err)
+	}
+	env.Must(privileged.Update(env.Ctx, m))
+	// The operator, which may read no Secrets, creates the backups of a schedule.
+	operator, err := client.New(server.Operator, client.Options{Scheme: simtest.Scheme()})
+	env.Must(err)
+	env.Must(operator.Create(env.Ctx, object("MemcachedBackup", "scheduled", "memcachedRef: {name: cache}, "+s3("credentialsSecretName: own"))))
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	env.Must(admin.Get(env.Ctx, client.ObjectKey{Name: "memcached-rights-of-users"}, policy))
+	if policy.Status.TypeChecking != nil && len(policy.Status.TypeChecking.ExpressionWarnings) > 0 {
+		t.Errorf("%+v", policy.Status.TypeChecking.ExpressionWarnings)
 	}
 }
