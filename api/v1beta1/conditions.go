@@ -254,7 +254,7 @@ const (
 	// spec.resources.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonNodeLost: the node doesn't respond. Kubernetes recreates its pods on other nodes
-	// after their toleration time, 5 minutes by default. They start empty.
+	// after spec.pod.nodeLossTolerationSeconds, a minute by default. They start empty.
 	//
 	// Do: fix the node, or delete its Node object to recreate the pods immediately.
 	// spec.backup.refill restores items from a backup.

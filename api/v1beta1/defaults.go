@@ -9,6 +9,7 @@ const (
 	DefaultRefillMaxAgeSeconds        = 86400
 	DefaultTransferDeadlineSeconds    = 21600
 	DefaultStartingDeadlineSeconds    = 3600
+	DefaultNodeLossTolerationSeconds  = 60
 
 	DefaultHitRatioTimeoutSeconds = 600
 	DefaultHitRatioPercent        = 90

@@ -223,8 +223,8 @@ type MemcachedPod struct {
 	// +kubebuilder:validation:MaxItems=16
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Metadata adds labels and annotations to the shards' pods. Default: none. Changing it updates the
-	// running pods; nothing restarts.
+	// Metadata adds labels and annotations to the shards' pods, and to the pods that check images and copy
+	// backups. Default: none. Changing it updates the running pods; nothing restarts.
 	//
 	// +optional
 	Metadata Metadata `json:"metadata,omitzero"`
@@ -238,12 +238,21 @@ type MemcachedPod struct {
 	SecurityContext SecurityContext `json:"securityContext,omitzero"`
 
 	// ServiceAccountName is the service account of the shards' pods, such as one with image pull Secrets
-	// or an identity in a service mesh. The pods get no token of it. Default: default. Changing it
-	// replaces each shard's pod.
+	// or an identity in a service mesh, and of Jobs whose store has none. The pods get no token of it.
+	// Default: default. Changing it replaces each shard's pod.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// NodeLossTolerationSeconds is how long a shard's pod stays on a node that doesn't respond or isn't
+	// ready, in seconds, before Kubernetes replaces it. tolerations with these taints take precedence.
+	// Default 60. Changing it applies to pods that are created later.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	NodeLossTolerationSeconds *int32 `json:"nodeLossTolerationSeconds,omitempty"`
 }
 
 // Metadata is added to objects of the shards.
@@ -276,7 +285,7 @@ type Scheduling struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// Tolerations allow shards to run on tainted nodes. Default: those that Kubernetes adds to
-	// every pod.
+	// every pod, and those of nodeLossTolerationSeconds.
 	//
 	// +optional
 	// +listType=atomic
@@ -289,7 +298,7 @@ type Scheduling struct {
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints of the shards' pods. They replace the default that affinity
-	// describes.
+	// describes. One without labelSelector counts this Memcached's shards.
 	//
 	// +optional
 	// +listType=atomic

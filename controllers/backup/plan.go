@@ -72,7 +72,7 @@ func (obs *observation) NewJob() *batchv1.Job {
 
 func (obs *observation) job(spec transfer.JobSpec) *batchv1.Job {
 	spec.Owner, spec.Store, spec.Task.Path = obs.backup, obs.Store(), transfer.SnapshotPath(obs.backup)
-	spec.PullSecrets = transfer.PullSecrets(obs.backup, obs.Memcached)
+	spec.Basis = obs.Basis()
 	return obs.Options.Job(spec)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -47,7 +48,7 @@ func begun(uid string) func(*observation) {
 		s := &obs.backup.Status
 		s.Phase, s.JobName, s.JobUID = v1beta1.TransferRunning, obs.Job.Name, uid
 		s.StartTime = &metav1.Time{Time: now}
-		obs.backup.Annotations = map[string]string{annotations.Transfer: `{"name":"nightly","uid":"11111111-2222","imagePullSecrets":[{"name":"registry"}]}`}
+		obs.backup.Annotations = map[string]string{annotations.Transfer: `{"name":"nightly","uid":"11111111-2222","basis":{"pod":{"imagePullSecrets":[{"name":"registry"}]}}}`}
 		obs.backup.Finalizers = []string{v1beta1.FinalizerSnapshot}
 	}
 }
@@ -142,7 +143,7 @@ func TestJobCopiesAllShards(t *testing.T) {
 	obs := observed(begun(""))
 	obs.backup.Spec.RateLimit = &v1beta1.RateLimit{ItemsPerSecond: new(int32(10))}
 	want := obs.Options.Job(transfer.JobSpec{
-		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.Pod.ImagePullSecrets, Memcached: obs.Memcached,
+		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, Basis: resources.BasisOf(&obs.Memcached.Spec), Memcached: obs.Memcached,
 		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: obs.Memcached.Status.Servers, ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
 			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "m", Version: "1.6.45"}},
 	})

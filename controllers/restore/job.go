@@ -56,7 +56,7 @@ func (obs *observation) NewJob() *batchv1.Job {
 	}
 	return obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
-		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.Pod.ImagePullSecrets,
+		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, Basis: obs.Basis(),
 		Resources: s.Spec.Resources, Cache: cacheSize(obs), Memcached: m,
 		Task: snapshotwire.Task{Path: obs.path(), Servers: m.Status.Servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})

@@ -65,8 +65,8 @@ type JobSpec struct {
 	Task   snapshotwire.Task
 	// DeadlineSeconds is how long the Job may take; nil is the default.
 	DeadlineSeconds *int32
-	// PullSecrets of the Memcached, which all images may require.
-	PullSecrets []corev1.LocalObjectReference
+	// Basis of the Memcached's pods; empty when it is not known any more.
+	Basis resources.Basis
 	// Memcached whose shards the Job connects to; nil if it connects to none.
 	Memcached *v1beta1.Memcached
 	// Resources that the user set, and what the defaults depend on.
@@ -86,10 +86,10 @@ func Labels(prefix Prefix, uid types.UID) map[string]string {
 
 // Job returns a Job. It stays until it gets a ttlSecondsAfterFinished.
 func (o Options) Job(r JobSpec) *batchv1.Job {
-	resources := jobResources(r)
+	amounts := jobResources(r)
 	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
 	if r.Action == snapshotwire.ActionSave {
-		r.Task.SpoolBytes = spoolBytes(resources)
+		r.Task.SpoolBytes = spoolBytes(amounts)
 	}
 	if m := r.Memcached; m != nil {
 		r.Task.Login = m.Spec.Auth.IsRequired()
@@ -109,11 +109,13 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 		Annotations:     map[string]string{annotations.TransferOf: of},
 		OwnerReferences: []metav1.OwnerReference{OwnerReference(r.Owner)},
 	}
-	pod := metav1.ObjectMeta{Labels: object.Labels, Annotations: map[string]string{
+	pod := resources.NewPod(&r.Basis.Pod, object.Labels, map[string]string{
 		annotations.TransferOf: of,
 		// an eviction would restart the copy
 		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-	}}
+	})
+	object.Labels = pod.Labels // a policy may require them of Jobs, too
+	o.complete(&pod.Spec, r, amounts, string(task))
 	spec := batchv1.JobSpec{
 		Parallelism:           ptr.To[int32](1),
 		Completions:           ptr.To[int32](1),
@@ -121,7 +123,7 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 		ActiveDeadlineSeconds: ptr.To(int64(ptr.Deref(r.DeadlineSeconds, v1beta1.DefaultTransferDeadlineSeconds))),
 		PodReplacementPolicy:  ptr.To(batchv1.Failed), // never two at the same snapshot
 		PodFailurePolicy:      failurePolicy(),
-		Template:              corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec(r, resources, string(task))},
+		Template:              pod,
 	}
 	if r.Action == snapshotwire.ActionDelete {
 		// You may fix what a deletion waits for, so no failure is final.
@@ -151,12 +153,12 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 	}}}
 }
 
-// podSpec returns the pod of a Job. It meets the Pod Security level restricted.
-func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task string) corev1.PodSpec {
+// complete adds to a pod what it needs for its Job. It meets the Pod Security level restricted.
+func (o Options) complete(pod *corev1.PodSpec, r JobSpec, amounts corev1.ResourceRequirements, task string) {
 	volumes, mounts := storeVolumes(r.Store, r.Action == snapshotwire.ActionLoad)
 	if r.Action == snapshotwire.ActionSave {
 		volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{
-			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resources.Limits.StorageEphemeral()}}})
+			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: amounts.Limits.StorageEphemeral()}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
 	}
 	if r.Task.TLS != nil {
@@ -167,38 +169,30 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 		volumes = append(volumes, usersVolume(r.Memcached))
 		mounts = append(mounts, corev1.VolumeMount{Name: usersVolumeName, MountPath: snapshotwire.UsersPath, ReadOnly: true})
 	}
-	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(resources)}}, storeEnvironment(r.Store)...)
-	account := ""
-	if r.Store.S3 != nil {
+	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(amounts)}}, storeEnvironment(r.Store)...)
+	if s := r.Store.S3; s != nil {
 		environment = append(environment, o.Proxy...)
-		account = r.Store.S3.ServiceAccountName
+		pod.ServiceAccountName = cmp.Or(s.ServiceAccountName, pod.ServiceAccountName)
 	}
-	return corev1.PodSpec{
-		RestartPolicy:                corev1.RestartPolicyNever,
-		ServiceAccountName:           account,
-		AutomountServiceAccountToken: new(false),
-		EnableServiceLinks:           new(false),
-		ImagePullSecrets:             r.PullSecrets,
-		SecurityContext:              o.podSecurity(r),
-		Volumes:                      volumes,
-		Containers: []corev1.Container{{
-			Name:    Container,
-			Image:   o.Image,
-			Command: []string{program},
-			// The kubelet replaces $(NAME) in arguments, and a path may contain it.
-			Args:      []string{string(r.Action), "-task", strings.ReplaceAll(task, "$", `\u0024`)},
-			Env:       environment,
-			Ports:     []corev1.ContainerPort{{Name: "progress", ContainerPort: snapshotwire.Port, Protocol: corev1.ProtocolTCP}},
-			Resources: resources,
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false),
-				ReadOnlyRootFilesystem:   new(true),
-				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			},
-			VolumeMounts:             mounts,
-			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-		}},
-	}
+	pod.RestartPolicy, pod.SecurityContext, pod.Volumes = corev1.RestartPolicyNever, o.podSecurity(r), volumes
+	pod.Containers = []corev1.Container{{
+		Name:    Container,
+		Image:   o.Image,
+		Command: []string{program},
+		// The kubelet replaces $(NAME) in arguments, and a path may contain it.
+		Args:           []string{string(r.Action), "-task", strings.ReplaceAll(task, "$", `\u0024`)},
+		Env:            environment,
+		Ports:          []corev1.ContainerPort{{Name: "progress", ContainerPort: snapshotwire.Port, Protocol: corev1.ProtocolTCP}},
+		Resources:      amounts,
+		ReadinessProbe: resources.NeverReady(),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts:             mounts,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}}
 }
 
 // podSecurity returns what the pod of a Job runs as.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -45,7 +46,7 @@ var jobs = map[string]struct {
 			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "u", Version: "1.6.45"}}}},
 	"save-to-s3": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: s3, Action: snapshotwire.ActionSave,
 		DeadlineSeconds: ptr.To[int32](90),
-		PullSecrets:     []corev1.LocalObjectReference{{Name: "registry"}},
+		Basis:           resources.Basis{Pod: v1beta1.MemcachedPod{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}}},
 		Task:            snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"load-from-claim-on-openshift": {Options{OmitRunAsUser: true}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
 		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -132,10 +133,11 @@ func HasServers(m *v1beta1.Memcached) bool {
 	return true
 }
 
-// NotAllowed returns the blocker of a Job that would use a Secret or a ServiceAccount that the operator's settings don't allow,
-// else nil. A Job logs in to the shards, whose image its user can choose, with what the Secret of the Memcached contains.
+// NotAllowed returns the blocker of a Job that would use a Secret, a ServiceAccount or another setting of the shards' pods that
+// the operator's settings don't allow, else nil. A Job logs in to the shards, whose image its user can choose, with what the Secret of the Memcached contains.
 func (obs Observation) NotAllowed(store v1beta1.SnapshotStore) *Blocker {
-	if violation := obs.Options.Restrictions.SecretViolation(obs.Memcached); violation != "" {
+	restrictions := obs.Options.Restrictions
+	if violation := cmp.Or(restrictions.PodViolation(&obs.Memcached.Spec.Pod), restrictions.SecretViolation(obs.Memcached)); violation != "" {
 		return WaitFor(v1beta1.ReasonNotAllowed, "Memcached %s: %s", obs.Memcached.Name, violation)
 	}
 	if violation := obs.Options.Restrictions.StoreViolation(store); violation != "" {

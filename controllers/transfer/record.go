@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -21,8 +21,8 @@ type record struct {
 	Name string `json:"name"`
 	// UID under which it has run.
 	UID types.UID `json:"uid"`
-	// ImagePullSecrets of the Memcached, which may be deleted before the snapshot of its backup.
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// Basis of the Memcached's pods, which may be deleted before the snapshot of its backup.
+	Basis resources.Basis `json:"basis,omitzero"`
 	// Status of a transfer that has finished, with no condition but Succeeded.
 	Status *Status `json:"status,omitempty"`
 }
@@ -36,11 +36,11 @@ func recordOf(o client.Object) record {
 	return r
 }
 
-// setRecord records the pull secrets of a backup, and a status that is final.
+// setRecord records the basis of the pods of a backup, and a status that is final.
 func setRecord(o client.Object, m *v1beta1.Memcached, s Status) {
-	r := record{Name: o.GetName(), UID: o.GetUID(), ImagePullSecrets: recordOf(o).ImagePullSecrets}
+	r := record{Name: o.GetName(), UID: o.GetUID(), Basis: recordOf(o).Basis}
 	if m != nil && transferOf(o).prefix == Backup {
-		r.ImagePullSecrets = m.Spec.Pod.ImagePullSecrets
+		r.Basis = resources.BasisOf(&m.Spec)
 	}
 	if s.IsFinished() {
 		s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type != v1beta1.ConditionSucceeded })
@@ -73,10 +73,15 @@ func recorded(o client.Object, now time.Time) (Status, bool) {
 	return s, true
 }
 
-// PullSecrets returns those that a backup's Job needs.
-func PullSecrets(o client.Object, m *v1beta1.Memcached) []corev1.LocalObjectReference {
-	if m != nil {
-		return m.Spec.Pod.ImagePullSecrets
+// Basis returns that of the Job of a transfer. The Memcached of a backup may have been deleted; its user can change the record, so
+// that it only applies as far as the operator's settings allow.
+func (obs Observation) Basis() resources.Basis {
+	basis := recordOf(obs.Object).Basis
+	if obs.Memcached != nil {
+		basis = resources.BasisOf(&obs.Memcached.Spec)
 	}
-	return recordOf(o).ImagePullSecrets
+	if obs.Options.Restrictions.PodViolation(&basis.Pod) != "" {
+		basis.Pod = v1beta1.MemcachedPod{ImagePullSecrets: basis.Pod.ImagePullSecrets}
+	}
+	return basis
 }

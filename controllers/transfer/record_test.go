@@ -3,9 +3,10 @@ package transfer
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -42,16 +43,31 @@ func TestRecordRestoresOnlyAFinalStatusOfTheSameName(t *testing.T) {
 	}
 }
 
-// The Memcached may be deleted before the snapshot, with whose image pull secrets the Job starts.
-func TestRecordKeepsPullSecretsWithoutTheMemcached(t *testing.T) {
-	b, m := owner.DeepCopy(), cache()
-	m.Spec.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+// The Memcached may be deleted before the snapshot, whose Job starts as if it were there.
+func TestRecordKeepsTheBasisOfPodsWithoutTheMemcached(t *testing.T) {
+	b, m := owner.DeepCopy(), platform()
 	setRecord(b, m, Status{})
 	setRecord(b, nil, Status{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferFailed}})
-	if got := PullSecrets(b, nil); len(got) != 1 || got[0].Name != "registry" {
-		t.Errorf("the secrets are %v", got)
+	obs := Observation{Object: b}
+	if diff := cmp.Diff(resources.BasisOf(&m.Spec), obs.Basis()); diff != "" {
+		t.Errorf("the recorded basis (-want +got):\n%s", diff)
 	}
-	if got := PullSecrets(b, cache()); len(got) != 0 {
-		t.Errorf("the secrets of a Memcached without any are %v", got)
+	for setting, value := range map[string]string{"ALLOW_TOLERATIONS": "false", "ALLOW_AFFINITY": "false", "ALLOWED_SERVICE_ACCOUNTS": "other", "ALLOWED_PRIORITY_CLASSES": "other", "ALLOWED_POD_LABEL_PREFIXES": "other"} {
+		restrictions, err := resources.ParseRestrictions(func(name string) string { return map[string]string{setting: value}[name] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		restricted := Observation{Object: b, Options: Options{Restrictions: restrictions}}
+		if diff := cmp.Diff(v1beta1.MemcachedPod{ImagePullSecrets: m.Spec.Pod.ImagePullSecrets}, restricted.Basis().Pod); diff != "" {
+			t.Errorf("a record that %s doesn't allow (-want +got):\n%s", setting, diff)
+		}
+		restricted.Memcached = m
+		if blocker := restricted.NotAllowed(claim); blocker == nil || blocker.Reason != v1beta1.ReasonNotAllowed {
+			t.Errorf("a Job of a Memcached that %s doesn't allow: %+v", setting, blocker)
+		}
+	}
+	obs.Memcached = cache()
+	if diff := cmp.Diff(resources.BasisOf(&obs.Memcached.Spec), obs.Basis()); diff != "" {
+		t.Errorf("the basis of another Memcached (-want +got):\n%s", diff)
 	}
 }

@@ -162,6 +162,14 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 		}
 		affinity.PodAntiAffinity = nil
 	}
+	nodes := affinity.NodeAffinity
+	if nodes == nil || nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return "nodes on which the agent's image doesn't run"
+	}
+	if want.NodeAffinity == nil {
+		affinity.NodeAffinity = nil
+	}
+	tolerations := slices.DeleteFunc(slices.Clone(t.Spec.Tolerations), func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
 	for field, pair := range map[string][2]any{
 		"the annotated spec":           {noted, *spec},
 		"image":                        {c.Image, spec.Pod.Image},
@@ -169,7 +177,7 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 		"resources.limits":             {c.Resources.Limits, desiredResources(spec, c.Resources).Limits},
 		"resources.requests":           {c.Resources.Requests, desiredResources(spec, c.Resources).Requests},
 		"nodeSelector":                 {t.Spec.NodeSelector, spec.Pod.Scheduling.NodeSelector},
-		"tolerations":                  {t.Spec.Tolerations, spec.Pod.Scheduling.Tolerations},
+		"tolerations":                  {tolerations, spec.Pod.Scheduling.Tolerations},
 		"affinity":                     {affinity, want},
 		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Pod.Scheduling.TopologySpreadConstraints},
 		"priorityClassName":            {t.Spec.PriorityClassName, spec.Pod.Scheduling.PriorityClassName},

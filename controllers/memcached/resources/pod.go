@@ -62,16 +62,11 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 		WithSpec((&spec).
 			WithHostname(name).
 			WithSubdomain(b.name).
-			WithAutomountServiceAccountToken(false).
-			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(int64((drainTimeout(b.memcached) + saveTimeout) / time.Second)).
 			WithSecurityContext(common.security).
 			WithVolumes(volumes(revision.Volume)...).
 			WithInitContainers(agentInstaller(b.options)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
-	if account := revision.Spec.Pod.ServiceAccountName; account != "" {
-		spec.WithServiceAccountName(account)
-	}
 	if shard.AvoidNode != "" {
 		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
 	}
@@ -111,37 +106,31 @@ func PodAnnotations(revision PodRevision) map[string]string {
 	return all
 }
 
-// schedulingSpec returns the part of a pod's spec that the user writes in Kubernetes' own types.
+// schedulingSpec returns what all shards' pods of a revision have, in addition to NewPod, of what the user writes in Kubernetes'
+// own types.
 func (b *Builder) schedulingSpec(spec *v1beta1.MemcachedSpec) *corev1ac.PodSpecApplyConfiguration {
-	scheduling := *spec.Pod.Scheduling.DeepCopy()
-	if scheduling.TopologySpreadConstraints == nil && (scheduling.Affinity == nil || scheduling.Affinity.PodAntiAffinity == nil) {
-		if scheduling.Affinity == nil {
-			scheduling.Affinity = &corev1.Affinity{}
-		}
-		scheduling.Affinity.PodAntiAffinity = spreadShards(b.labels)
+	pod, own := NewPod(&spec.Pod, nil, nil).Spec, spec.Pod.Scheduling.DeepCopy()
+	if own.Affinity != nil {
+		pod.Affinity.PodAffinity, pod.Affinity.PodAntiAffinity = own.Affinity.PodAffinity, own.Affinity.PodAntiAffinity
 	}
-	return convert[corev1ac.PodSpecApplyConfiguration](struct {
-		v1beta1.Scheduling
-		ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	}{scheduling, spec.Pod.ImagePullSecrets})
+	if own.TopologySpreadConstraints == nil && pod.Affinity.PodAntiAffinity == nil {
+		pod.Affinity.PodAntiAffinity = spreadShards(b.labels)
+	}
+	for _, constraint := range own.TopologySpreadConstraints {
+		if constraint.LabelSelector == nil { // it would count no pod, and spread none
+			constraint.LabelSelector = &metav1.LabelSelector{MatchLabels: b.labels}
+		}
+		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, constraint)
+	}
+	tolerateNodeLoss(&pod, spec.Pod.NodeLossTolerationSeconds)
+	return convert[corev1ac.PodSpecApplyConfiguration](pod)
 }
 
 // avoidNode returns an affinity that also excludes a node.
 func avoidNode(from *corev1ac.AffinityApplyConfiguration, node string) *corev1ac.AffinityApplyConfiguration {
 	affinity := convert[corev1.Affinity](from)
-	if affinity.NodeAffinity == nil {
-		affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if required == nil {
-		required = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
-		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = required
-	}
-	for i := range required.NodeSelectorTerms { // of which one is enough
-		term := &required.NodeSelectorTerms[i]
-		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
-			Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}})
-	}
+	requireOfNode(affinity, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}}}})
 	return convert[corev1ac.AffinityApplyConfiguration](affinity)
 }
 

@@ -30,13 +30,10 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	})))
 	name := b.name + "-preflight-" + hex.EncodeToString(sum[:5])
 
-	spec := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
-		NodeName:           shard.Spec.NodeName,
-		ServiceAccountName: revision.Spec.Pod.ServiceAccountName,
-		ImagePullSecrets:   shard.Spec.ImagePullSecrets,
-		Tolerations:        shard.Spec.Tolerations,
-		PriorityClassName:  shard.Spec.PriorityClassName,
-	})
+	pod := NewPod(&revision.Spec.Pod, b.preflightLabels, map[string]string{annotations.Revision: revision.Hash()})
+	pod.Spec.NodeName = shard.Spec.NodeName
+	// what the platform has added to the shard's pod matters on its node, too
+	pod.Spec.ImagePullSecrets, pod.Spec.Tolerations, pod.Spec.PriorityClassName = shard.Spec.ImagePullSecrets, shard.Spec.Tolerations, shard.Spec.PriorityClassName
 	// The pod has the shard's limit and requests next to nothing: a full node must not block the
 	// update of its shards.
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
@@ -48,6 +45,7 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 		WithArgs("-arguments", revision.ArgumentsText).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(limit)).
 		WithSecurityContext(containerSecurity()).
+		WithReadinessProbe(convert[corev1ac.ProbeApplyConfiguration](NeverReady())).
 		WithVolumeMounts(
 			corev1ac.VolumeMount().WithName("agent").WithMountPath(agentPath).WithReadOnly(true),
 		)
@@ -57,15 +55,13 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	installer := agentInstaller(b.options)
 	installer.Resources.WithRequests(requests)
 	return Object{Key: Key{KindPod, name}, Apply: corev1ac.Pod(name, b.namespace).
-		WithLabels(b.preflightLabels).
-		WithAnnotations(map[string]string{annotations.Revision: revision.Hash()}).
+		WithLabels(pod.Labels).
+		WithAnnotations(pod.Annotations).
 		WithOwnerReferences(b.owner).
-		WithSpec(spec.
+		WithSpec(convert[corev1ac.PodSpecApplyConfiguration](pod.Spec).
 			WithRestartPolicy(corev1.RestartPolicyNever).
 			WithActiveDeadlineSeconds(preflightDeadline).
 			WithTerminationGracePeriodSeconds(0).
-			WithAutomountServiceAccountToken(false).
-			WithEnableServiceLinks(false).
 			WithSecurityContext(podSecurity(&revision.Spec.Pod.SecurityContext, b.options)).
 			WithVolumes(
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -113,10 +114,25 @@ func (o Options) Violation(m *v1beta1.Memcached) string {
 // allow all. Without spec.pod.image, the image is the operator's default, which they always allow.
 func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 	spec := &m.Spec
-	scheduling, account := &spec.Pod.Scheduling, spec.Pod.ServiceAccountName
 	switch {
 	case spec.Pod.Image != "" && !allows(r.images, func(prefix string) bool { return beginsWith(spec.Pod.Image, prefix, "/:@") }):
 		return violation("spec.pod.image "+spec.Pod.Image, settingImages, r.images)
+	case IsExternal(m) && !allows(r.serviceTypes, func(name string) bool { return name == string(corev1.ServiceTypeLoadBalancer) }):
+		return violation("spec.access.external.mode LoadBalancer", settingServiceTypes, r.serviceTypes)
+	}
+	if what := cmp.Or(r.PodViolation(&spec.Pod), r.metadataViolation("spec.access.serviceMetadata", spec.Access.ServiceMetadata)); what != "" {
+		return what
+	}
+	if what := r.peerViolation(&spec.Access.NetworkPolicy); what != "" {
+		return violation(what, settingClientPeers, r.clientPeers)
+	}
+	return r.SecretViolation(m)
+}
+
+// PodViolation is the part of Violation that concerns every pod of a Memcached.
+func (r Restrictions) PodViolation(pod *v1beta1.MemcachedPod) string {
+	scheduling, account := &pod.Scheduling, pod.ServiceAccountName
+	switch {
 	case scheduling.PriorityClassName != "" && !allows(r.priorityClasses, func(name string) bool { return name == scheduling.PriorityClassName }):
 		return violation("spec.pod.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
 	case r.denyTolerations && len(scheduling.Tolerations) > 0:
@@ -127,18 +143,18 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 		return violation("spec.pod.nodeSelector", settingAffinity, []string{"false"})
 	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
 		return violation("spec.pod.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
-	case IsExternal(m) && !allows(r.serviceTypes, func(name string) bool { return name == string(corev1.ServiceTypeLoadBalancer) }):
-		return violation("spec.access.external.mode LoadBalancer", settingServiceTypes, r.serviceTypes)
 	}
+	return r.metadataViolation("spec.pod.metadata", pod.Metadata)
+}
+
+func (r Restrictions) metadataViolation(field string, metadata v1beta1.Metadata) string {
 	for _, keys := range []struct {
 		field, setting string
 		allowed        []string
 		of             map[string]string
 	}{
-		{"spec.pod.metadata.labels", settingLabels, r.labels, spec.Pod.Metadata.Labels},
-		{"spec.pod.metadata.annotations", settingAnnotations, r.annotations, spec.Pod.Metadata.Annotations},
-		{"spec.access.serviceMetadata.labels", settingLabels, r.labels, spec.Access.ServiceMetadata.Labels},
-		{"spec.access.serviceMetadata.annotations", settingAnnotations, r.annotations, spec.Access.ServiceMetadata.Annotations},
+		{field + ".labels", settingLabels, r.labels, metadata.Labels},
+		{field + ".annotations", settingAnnotations, r.annotations, metadata.Annotations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
 			if !allows(keys.allowed, func(prefix string) bool { return beginsWith(key, prefix, "/") }) {
@@ -146,10 +162,7 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 			}
 		}
 	}
-	if what := r.peerViolation(&spec.Access.NetworkPolicy); what != "" {
-		return violation(what, settingClientPeers, r.clientPeers)
-	}
-	return r.SecretViolation(m)
+	return ""
 }
 
 // peerViolation returns which peers of a network policy the settings don't allow; empty if they allow all. The other modes

@@ -142,6 +142,7 @@ var changes = []struct {
 	{field: "pod.imagePullSecrets", name: "a Secret", to: func(s *v1beta1.MemcachedSpec) { s.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "pod.imagePullSecrets"},
 	{field: "pod.metadata", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Metadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "pod.metadata"},
 	{field: "pod.metadata", name: "an annotation", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Metadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "pod.metadata"},
+	{field: "pod.nodeLossTolerationSeconds", name: "less", to: func(s *v1beta1.MemcachedSpec) { s.Pod.NodeLossTolerationSeconds = new(int32(10)) }, method: rollout.Live, description: "pod.nodeLossTolerationSeconds none → 10"},
 	{field: "pod.nodeSelector", name: "a label", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
 	{field: "pod.tolerations", name: "added", to: func(s *v1beta1.MemcachedSpec) { s.Pod.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
 	{field: "pod.affinity", name: "added", to: func(s *v1beta1.MemcachedSpec) {

@@ -39,6 +39,7 @@ var fields = []field{
 	{"pod.priorityClassName", rollout.Replace},
 	{"pod.securityContext", rollout.Replace},
 	{"pod.serviceAccountName", rollout.Replace},
+	{"pod.nodeLossTolerationSeconds", rollout.Live},
 }
 
 // difference returns the least disruptive method of a change of the fields that differ between two revisions, and describes what
