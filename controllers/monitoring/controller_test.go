@@ -483,6 +483,9 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 		"MONITORING_NAMESPACES=monitoring, p8s": "",
 		"MONITORING_NAMESPACES=Prometheus":      "MONITORING_NAMESPACES",
 		"MONITORING_INTERVAL=1m":                "",
+		"MONITORING_TOKEN_SECRET=reader":        "",
+		"MONITORING_TOKEN_SECRET=a/b":           "MONITORING_TOKEN_SECRET",
+		"MONITORING_CA_SECRET=Metrics":          "MONITORING_CA_SECRET",
 		"MONITORING_DASHBOARD_NAMESPACE=charts": "",
 	} {
 		name, value, _ := strings.Cut(variables, "=")
@@ -500,5 +503,30 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 		case name == "MONITORING_NAMESPACES" && want == "" && !slices.Equal(o.Namespaces, []string{"monitoring", "p8s"}), name == "MONITORING_DASHBOARD_NAMESPACE" && o.DashboardNamespace != value, name == "MONITORING_INTERVAL" && want == "" && o.Interval != value:
 			t.Errorf("%s: %+v", variables, o)
 		}
+	}
+}
+
+// Prometheus Operator rejects a ServiceMonitor that reads files where the administrator denies that, and a Prometheus that
+// verifies no certificate presents its own token to what answers at the address.
+func TestSecretsKeepTheTokenOfPrometheus(t *testing.T) {
+	o := Options{OperatorNamespace: "operator"}
+	endpoint := func() map[string]any {
+		all, _, err := unstructured.NestedSlice(o.operatorTargets()[0].object.Object, "spec", "endpoints")
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all[0].(map[string]any)
+	}
+	if e := endpoint(); e["bearerTokenFile"] == nil || e["authorization"] != nil || !contains(e["tlsConfig"], map[string]any{"insecureSkipVerify": true}) {
+		t.Errorf("without Secrets: %v", e)
+	}
+	o.TokenSecret, o.CASecret = "reader", "metrics"
+	e := endpoint()
+	if _, file := e["bearerTokenFile"]; file || !contains(e["authorization"], map[string]any{"credentials": map[string]any{"name": "reader", "key": "token"}}) {
+		t.Errorf("with a token: %v", e)
+	}
+	if _, skipped := e["tlsConfig"].(map[string]any)["insecureSkipVerify"]; skipped || !contains(e["tlsConfig"], map[string]any{
+		"serverName": "memcached-operator-controller-manager-metrics-service.operator.svc", "ca": map[string]any{"secret": map[string]any{"name": "metrics", "key": "ca.crt"}}}) {
+		t.Errorf("with a CA: %v", e)
 	}
 }

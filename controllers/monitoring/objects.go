@@ -21,6 +21,8 @@ const (
 	shardsName = "memcached-shards"
 	// operatorName is that of the ServiceMonitor and the PrometheusRule in the operator's namespace.
 	operatorName = "memcached-operator"
+	// metricsService is the Service of the operator's metrics.
+	metricsService = "memcached-operator-controller-manager-metrics-service"
 	// dashboardPrefix begins the names of the ConfigMaps with dashboards.
 	dashboardPrefix = "memcached-operator-dashboard-"
 	// dashboardLabel is the label by which Grafana's sidecar finds dashboards.
@@ -61,6 +63,12 @@ type Options struct {
 	OperatorNamespace string
 	// DashboardNamespace is where the ConfigMaps of the dashboards are.
 	DashboardNamespace string
+	// TokenSecret in the operator's namespace has a token that may read the operator's metrics. If it is empty, Prometheus
+	// presents its own.
+	TokenSecret string
+	// CASecret in the operator's namespace has the CA of the certificate in METRICS_CERT_DIR. If it is empty, Prometheus
+	// verifies no certificate, as the operator's own is self-signed.
+	CASecret string
 }
 
 var (
@@ -102,6 +110,11 @@ func ParseOptions(getenv func(string) string, operatorNamespace string) (Options
 			return o, fmt.Errorf("MONITORING_NAMESPACES contains %q: set it to namespaces such as monitoring,prometheus, or unset it", namespace)
 		}
 		o.Namespaces = append(o.Namespaces, namespace)
+	}
+	for setting, name := range map[string]*string{"MONITORING_TOKEN_SECRET": &o.TokenSecret, "MONITORING_CA_SECRET": &o.CASecret} {
+		if *name = getenv(setting); *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
+			return o, fmt.Errorf("%s is %q: set it to the name of a Secret in the operator's namespace, or unset it", setting, *name)
+		}
 	}
 	if o.DashboardNamespace == "" {
 		o.DashboardNamespace = operatorNamespace
@@ -202,14 +215,21 @@ func (o Options) operatorTargets() []target {
 	targets := []target{{serviceMonitor, o.OperatorNamespace, operatorName, nil}, {prometheusRule, o.OperatorNamespace, operatorName, nil}}
 	if !o.Disabled {
 		endpoint := map[string]any{
-			// Any Prometheus that may read /metrics presents its own token.
 			"port": "https", "path": "/metrics", "scheme": "https", "honorLabels": true,
-			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-			"tlsConfig":       map[string]any{"insecureSkipVerify": true},
-			"relabelings":     []any{map[string]any{"targetLabel": "job", "replacement": operatorJob, "action": "replace"}},
+			"tlsConfig":   map[string]any{"insecureSkipVerify": true},
+			"relabelings": []any{map[string]any{"targetLabel": "job", "replacement": operatorJob, "action": "replace"}},
 		}
 		if o.Interval != "" {
 			endpoint["interval"] = o.Interval
+		}
+		if o.TokenSecret != "" {
+			endpoint["authorization"] = map[string]any{"type": "Bearer", "credentials": map[string]any{"name": o.TokenSecret, "key": "token"}}
+		} else {
+			endpoint["bearerTokenFile"] = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+		}
+		if o.CASecret != "" {
+			endpoint["tlsConfig"] = map[string]any{"serverName": metricsService + "." + o.OperatorNamespace + ".svc",
+				"ca": map[string]any{"secret": map[string]any{"name": o.CASecret, "key": "ca.crt"}}}
 		}
 		targets[0].object = o.object(serviceMonitor, o.OperatorNamespace, operatorName, map[string]any{"spec": map[string]any{
 			"selector":  map[string]any{"matchLabels": labelsToAny(annotations.OperatorPodLabels())},
