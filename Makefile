@@ -184,6 +184,8 @@ VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xa
 tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
 	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \
 	/e2e.test -test.v=test2json -test.timeout=60m $(QUOTED_ARGS) | go tool test2json -t -p e2e
+tier-hostile: not-by-olm deploy-as-generated
+	$(call with,cluster process) MEMCACHED_VERSIONS="$(VERSIONS)" go -C test test -json -count=1 -timeout 60m ./hostile $(QUOTED_ARGS)
 tier-host: olm not-by-olm deploy-as-generated
 	$(call with,cluster api process peers) IMG=$(USED_IMG) MEMCACHED_VERSIONS="$(VERSIONS)" go -C test test -json -count=1 -timeout 60m ./host $(QUOTED_ARGS)
 tier-olmv1: not-by-olm image olmv1

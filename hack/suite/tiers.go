@@ -92,6 +92,8 @@ var tiers = []tier{
 		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and that the site of the documents builds"},
 	{name: "e2e", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,
 		what: "the operator on a cluster, from a pod: the local one, or that in `KUBECONFIG`"},
+	{name: "hostile", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster}, target: "tier-hostile", strict: true,
+		what: "the life of caches on the local cluster with policies, quotas, limit ranges and sidecars that are drawn at random"},
 	{name: "host", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster, forAPI, forPeers}, target: "tier-host",
 		what: "the local cluster from outside: OLM, nodes that come and go, processes that are killed, monitoring"},
 	{name: "rights", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, module: "test", packages: []string{"./rights"}, flags: []string{"-count=1"}, strict: true,
