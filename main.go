@@ -21,6 +21,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
@@ -152,6 +153,7 @@ func clusterConfig() (*rest.Config, error) {
 	// necessary. A limit would delay the shards of a thousand Memcacheds while the server is
 	// idle.
 	config.QPS = -1
+	config.Wrap(apiserver.Limit)
 	return config, nil
 }
 
