@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/discovery"
 	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
@@ -58,6 +59,9 @@ func (s *supervisor) startMemcached() {
 		return
 	}
 	line, server := start.Line()
+	if room, limited := s.room()(); limited {
+		line = cmdline.WithBuffers(line, room)
+	}
 	p, err := s.binary.Start(s.binary.Path, append(line, "-e", datadir.MemoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
@@ -90,6 +94,7 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 	s.start = datadir.AssessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
 	s.fallback = nil
 	s.handled.restarted = s.handled.restart
+	go s.process.Guard(s.binary.Version, s.arguments, s.room(), s.log)
 	switch {
 	case s.reception == nil:
 		s.serve()
@@ -188,6 +193,13 @@ func (s *supervisor) revert(reason string) {
 	s.fallback = nil
 	s.rejection = notApplied + "memcached does not start with them: " + reason
 	s.relaunch()
+}
+
+// room returns a function that any goroutine may call: how much memory the container has for what this memcached
+// allocates, and false if it is not limited.
+func (s *supervisor) room() func() (bytes int64, limited bool) {
+	volume, forwarded := slab.Of(s.arguments, s.binary.Version).MaxBytes, forwarder.Memory(s.arguments)
+	return func() (int64, bool) { return memory.ForMemcached(volume, forwarded) }
 }
 
 func (s *supervisor) memoryFile() memoryFile {

@@ -174,7 +174,7 @@ func slabPages(spec *v1beta1.MemcachedSpec) int64 {
 }
 
 // MemoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
-// memcached: items and hash table, the pages of all chunk sizes (63Mi at most), threads and agent, and
+// memcached whose clients read their answers: items and hash table, the pages of all chunk sizes (63Mi at most), threads and agent, and
 // what each connection costs. docs/bench-memory.md and, for TLS, docs/tls.md have measurements. The items are in a memory volume,
 // which counts towards the limit. The CRD's rule for resources.limits.memory has the same formula.
 func MemoryLimit(spec *v1beta1.MemcachedSpec) resource.Quantity {

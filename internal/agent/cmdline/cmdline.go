@@ -80,6 +80,19 @@ func ForClients(words []string, mostFiles uint64) []string {
 	return append(slices.Clone(words), "-c", strconv.FormatInt(total, 10))
 }
 
+// buffersOption bounds the buffers of requests that memcached has begun to read, and of answers that clients don't read, in
+// MiB. Without it, a few hundred slow clients let the kernel kill the container. memcached closes a connection beyond it.
+const buffersOption = "read_buf_mem_limit"
+
+// WithBuffers returns words with that option, unless they have it. room is how many bytes memcached may allocate. One half
+// is for the buffers, and the other for the hash table and requests that are larger than a buffer.
+func WithBuffers(words []string, room int64) []string {
+	if _, stated := extendedOption(words, buffersOption); stated {
+		return words
+	}
+	return append(slices.Clone(words), "-o", fmt.Sprintf("%s=%d", buffersOption, max(room/2>>20, 8)))
+}
+
 // Connections returns how many connections memcached keeps at most.
 func Connections(words []string) int64 { return numberOption(words, 'c', defaultConnections) }
 
@@ -161,16 +174,31 @@ func Unprotected(former, words []string, stated wire.Protections) error {
 
 // IdleTimeout returns the option idle_timeout; 0 without it.
 func IdleTimeout(words []string) time.Duration {
-	seconds := int64(0)
+	value, _ := extendedOption(words, "idle_timeout")
+	return time.Duration(args.Number(value)) * time.Second
+}
+
+// Verbosity returns how often words have -v.
+func Verbosity(words []string) (n int) {
+	for _, option := range args.Options(words) {
+		if option.Letter == 'v' {
+			n++
+		}
+	}
+	return n
+}
+
+// extendedOption returns the last value of an option of -o, and whether words have it.
+func extendedOption(words []string, name string) (value string, ok bool) {
 	for _, option := range args.Options(words) {
 		if option.Letter != 'o' {
 			continue
 		}
 		for _, pair := range args.Suboptions(option.Value) {
-			if pair[0] == "idle_timeout" {
-				seconds = args.Number(pair[1])
+			if pair[0] == name {
+				value, ok = pair[1], true
 			}
 		}
 	}
-	return time.Duration(seconds) * time.Second
+	return value, ok
 }

@@ -116,6 +116,26 @@ func TestClientsCanUseAllConnections(t *testing.T) {
 	}
 }
 
+func TestBuffersOfClientsAreBoundedUnlessTheArgumentsSay(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                                       "-o read_buf_mem_limit=16",
+		"-c 1024 -o no_hashexpand":               "-c 1024 -o no_hashexpand -o read_buf_mem_limit=16",
+		"-o idle_timeout=9,read_buf_mem_limit=5": "-o idle_timeout=9,read_buf_mem_limit=5",
+	} {
+		if got := WithBuffers(strings.Fields(words), 32<<20); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
+	}
+}
+
+func TestVerbosityIsThatOfAllWords(t *testing.T) {
+	for words, want := range map[string]int{"-m 64": 0, "-vv": 2, "-v --verbose": 2, "-D v": 0} {
+		if got := Verbosity(strings.Fields(words)); got != want {
+			t.Errorf("%q: %d, want %d", words, got, want)
+		}
+	}
+}
+
 func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
 	for want, words := range map[time.Duration][]string{
 		0:                {"-Z", "-o", "ssl_min_version=3"},

@@ -49,12 +49,20 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 		return nil, fmt.Errorf("listening for clients: %w", err)
 	}
 	limit := cmdline.Connections(arguments)
-	memory.Limit(limit * connectionMemory)
+	memory.Limit(Memory(arguments))
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
 	f := &Forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
 		plain: plain, idle: cmdline.IdleTimeout(arguments), slots: make(chan struct{}, limit)}
 	go f.serve(log)
 	return f, nil
+}
+
+// Memory returns how much memory a forwarder needs at most with memcached's arguments, in bytes.
+func Memory(arguments []string) int64 {
+	if mode := cmdline.TLSModeOf(arguments); !mode.On || !mode.Plain {
+		return 0
+	}
+	return cmdline.Connections(arguments) * connectionMemory
 }
 
 // PlainConnections returns how many clients are connected without TLS.

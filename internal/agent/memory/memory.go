@@ -48,6 +48,28 @@ func Reserve(bytes int64) (release func(), ok bool) {
 	return func() { Limit(0) }, ok
 }
 
+const (
+	// ofAgent is what the agent uses at most without a handover, with its program.
+	ofAgent = forAll + 8<<20
+	// ofKernel is for page tables and sockets, and least what memcached needs in any case.
+	ofKernel = 8 << 20
+	least    = 16 << 20
+)
+
+// ForMemcached returns how much of the container's memory memcached may allocate besides its volume, and false if the
+// container is not limited. forwarded is what the agent uses for the connections of clients.
+func ForMemcached(volume, forwarded int64) (bytes int64, limited bool) {
+	return forMemcached(cgroupDir, volume, forwarded)
+}
+
+func forMemcached(dir string, volume, forwarded int64) (bytes int64, limited bool) {
+	maximum, err := readCgroup(dir, "memory.max")
+	if err != nil {
+		return 0, false
+	}
+	return max(maximum-volume-volume/256-forwarded-ofAgent-ofKernel, least), true
+}
+
 // freeInCgroup returns how much memory the container may still use, and false if it is
 // not limited.
 func freeInCgroup(dir string) (free int64, limited bool) {

@@ -19,6 +19,8 @@ type Input struct {
 	History History
 	// Probes are the round trips to memcached since the agent's start.
 	Probes Probes
+	// Restored and DroppedLines count since the start of memcached.
+	Restored, DroppedLines int64
 	// WorkingSet and MemoryLimit are those of the container in bytes, NaN if unknown.
 	WorkingSet, MemoryLimit float64
 	// EvictionAge is the least idle time of the items that are being evicted, in seconds;
@@ -202,6 +204,10 @@ func (w *writer) agent(in *Input) {
 	w.starts(&status.Start, history)
 	w.stops(history)
 	w.handovers(history)
+	if in.Serving {
+		w.sample("memcached_agent_settings_restored_total", "", float64(in.Restored))
+		w.sample("memcached_agent_log_lines_dropped_total", "", float64(in.DroppedLines))
+	}
 	in.Probes.write(w, "memcached_agent_probe_duration_seconds")
 	w.sample("memcached_agent_memory_working_set_bytes", "", in.WorkingSet)
 	w.sample("memcached_agent_memory_limit_bytes", "", in.MemoryLimit)

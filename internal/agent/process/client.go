@@ -21,6 +21,9 @@ type Client struct {
 	Clock atomic.Pointer[protocol.Clock]
 	// Idle is the last sample of the memory file, nil before it.
 	Idle atomic.Pointer[metrics.Idle]
+	// Restored counts the settings that a client had changed, and DroppedLines those of memcached's log that the agent
+	// has not logged.
+	Restored, DroppedLines atomic.Int64
 	// life ends when the process has exited. Later queries return net.ErrClosed.
 	life context.Context
 	end  context.CancelCauseFunc

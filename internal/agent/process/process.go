@@ -22,6 +22,8 @@ type Process struct {
 	PID    int
 	Client *Client
 	stderr *stderrTail
+	// data is nil for a memcached of a test.
+	data *dataLimit
 	// Signal returns os.ErrProcessDone after the exit.
 	Signal func(os.Signal) error
 	// Done is closed when the process has exited; Exit is valid from then on.
@@ -31,7 +33,8 @@ type Process struct {
 
 // New returns a process without a PID and signals. It is for Start, and for a memcached of a test.
 func New(server protocol.Server, log *slog.Logger) *Process {
-	return &Process{Client: NewClient(server), stderr: &stderrTail{log: log}, Done: make(chan struct{})}
+	client := NewClient(server)
+	return &Process{Client: client, stderr: &stderrTail{log: log, dropped: &client.DroppedLines}, Done: make(chan struct{})}
 }
 
 // Stderr takes what memcached writes to stderr, and logs it.
@@ -58,6 +61,7 @@ func Start(path string, words []string, server protocol.Server, log *slog.Logger
 		return nil, fmt.Errorf("starting memcached: %w", err)
 	}
 	p.PID, p.Signal = command.Process.Pid, command.Process.Signal
+	p.data = &dataLimit{pid: p.PID}
 	go func() {
 		var status syscall.WaitStatus
 		if exit, ok := errors.AsType[*exec.ExitError](command.Wait()); ok {

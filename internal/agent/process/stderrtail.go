@@ -1,38 +1,47 @@
 package process
 
 import (
+	"bytes"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // stderrTail logs what memcached writes to stderr, a line each, and keeps what may explain a failure: the
 // last line, and the messages about the restartable cache.
 type stderrTail struct {
 	log *slog.Logger
+	// dropped counts the lines that are not logged.
+	dropped *atomic.Int64
 
 	mu      sync.Mutex
 	partial []byte
 	last    string
 	restart []string
+	// second is the one in which so many lines were logged or dropped.
+	second         time.Time
+	logged, unsaid int
 }
 
 const (
 	maxLineBytes    = 512
 	maxRestartLines = 16
+	// maxLines is how many lines are logged in a second. Any client can let memcached log each request with its key.
+	maxLines = 100
 )
 
 func (s *stderrTail) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	for _, b := range p {
-		switch {
-		case b == '\n':
+	defer s.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		line, more, complete := bytes.Cut(rest, []byte("\n"))
+		s.partial = append(s.partial, line[:min(len(line), maxLineBytes-len(s.partial))]...)
+		if rest = more; complete {
 			s.endLine()
-		case len(s.partial) < maxLineBytes:
-			s.partial = append(s.partial, b)
 		}
 	}
-	s.mu.Unlock()
 	return len(p), nil
 }
 
@@ -43,10 +52,26 @@ func (s *stderrTail) endLine() {
 		return
 	}
 	s.last = line
-	s.log.Info(line, "source", "memcached")
+	s.logLine(line)
 	if strings.HasPrefix(line, "[restart]") && len(s.restart) < maxRestartLines {
 		s.restart = append(s.restart, line)
 	}
+}
+
+// logLine drops what is too much for a second, and says so in the next one that has a line.
+func (s *stderrTail) logLine(line string) {
+	if now := time.Now(); now.Sub(s.second) >= time.Second {
+		if s.unsaid > 0 {
+			s.log.Warn("memcached wrote more lines than are logged; does a client send the command verbosity?", "dropped", s.unsaid)
+		}
+		s.second, s.logged, s.unsaid = now, 0, 0
+	}
+	if s.logged++; s.logged > maxLines {
+		s.unsaid++
+		s.dropped.Add(1)
+		return
+	}
+	s.log.Info(line, "source", "memcached")
 }
 
 // lastLine returns the last line, which may be incomplete.

@@ -135,8 +135,11 @@ func (c *Conn) Set(ctx context.Context, key string, value []byte, exptime int64)
 
 // RefreshCertificates lets the server load its certificate again. An answer with which it did not is a
 // ServerError.
-func (c *Conn) RefreshCertificates(ctx context.Context) error {
-	return c.do(ctx, "refresh_certs\r\n", func() error {
+func (c *Conn) RefreshCertificates(ctx context.Context) error { return c.Command(ctx, "refresh_certs") }
+
+// Command sends a command that the server answers with OK. Any other answer is a ServerError.
+func (c *Conn) Command(ctx context.Context, command string) error {
+	return c.do(ctx, command+"\r\n", func() error {
 		line, err := readLine(c.r)
 		if err == nil && string(line) != "OK" {
 			err = &ServerError{Message: string(line)}

@@ -21,8 +21,10 @@ var (
 	// ErrBusy is a dump that can't start or continue now, because another one is running
 	// or a part of the hash table is locked.
 	ErrBusy = errors.New("memcached is busy with another dump or crawl")
-	// ErrDumpDisabled is a server that was started with -X or without its LRU crawler.
-	ErrDumpDisabled = errors.New("the dump of keys is disabled")
+	// ErrDumpDisabled is a server that was started with -X.
+	ErrDumpDisabled = errors.New("the dump of keys is disabled by -X")
+	// ErrCrawlerDisabled is one without its LRU crawler, which any client can disable.
+	ErrCrawlerDisabled = errors.New("the LRU crawler, which lists the keys, is disabled")
 )
 
 // Listed is an item of a dump. A dump omits expired items, and clients may have changed
@@ -54,7 +56,7 @@ type DumpReader struct {
 func NewDumpReader(r *bufio.Reader) *DumpReader { return &DumpReader{r: r} }
 
 // Next returns the next item, and io.EOF after the end of a complete dump. Besides those
-// of all answers, errors are ErrBusy and ErrDumpDisabled.
+// of all answers, errors are ErrBusy, ErrDumpDisabled and ErrCrawlerDisabled.
 func (d *DumpReader) Next() (Listed, error) {
 	for !d.end {
 		line, err := readLine(d.r)
@@ -147,9 +149,9 @@ func dumpError(line []byte) error {
 	case "ERROR locked try again later", "BUSY currently processing crawler request":
 		return ErrBusy
 	case "ERROR metadump not allowed":
-		return fmt.Errorf("%w by -X", ErrDumpDisabled)
+		return ErrDumpDisabled
 	case "CLIENT_ERROR lru crawler disabled":
-		return fmt.Errorf("%w without the LRU crawler", ErrDumpDisabled)
+		return ErrCrawlerDisabled
 	}
 	return answerError(line)
 }

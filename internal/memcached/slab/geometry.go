@@ -35,7 +35,7 @@ func Of(arguments []string, version string) Geometry {
 		SlabConfig: "1.25", CAS: true, SlabReassign: true,
 	}
 	// The help always said KiB, but the program read bytes.
-	chunkMaxInBytes := version != "" && isBefore(version, 1, 6, 24)
+	chunkMaxInBytes := version != "" && IsBefore(version, 1, 6, 24)
 	var slabSizes string
 	var chunkMaxGiven bool
 	for _, option := range args.Options(arguments) {
@@ -87,7 +87,8 @@ func Of(arguments []string, version string) Geometry {
 	return g
 }
 
-func isBefore(version string, than ...int64) bool {
+// IsBefore reports whether a version such as "1.6.45" is older than one given by its numbers.
+func IsBefore(version string, than ...int64) bool {
 	for i, part := range strings.SplitN(version, ".", len(than)) {
 		if n := args.Number(part); n != than[i] {
 			return n < than[i]

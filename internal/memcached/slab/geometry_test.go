@@ -36,7 +36,7 @@ func TestVersionIsBefore(t *testing.T) {
 	for version, want := range map[string]bool{
 		"1.6.18": true, "1.6.23": true, "1.6.24": false, "1.6.45": false, "1.5.99": true, "1.10.0": false, "2.0.0": false, "1.6.24-rc1": false,
 	} {
-		if got := isBefore(version, 1, 6, 24); got != want {
+		if got := IsBefore(version, 1, 6, 24); got != want {
 			t.Errorf("%s is before 1.6.24: %v", version, got)
 		}
 	}

@@ -190,15 +190,37 @@ func TestSaveWaitsWhileTheShardIsBusyWithAnotherKeyDump(t *testing.T) {
 }
 
 func TestSaveFailsIfTheShardListsNoKeys(t *testing.T) {
-	for _, answer := range []string{"ERROR metadump not allowed\r\n", "CLIENT_ERROR lru crawler disabled\r\n"} {
+	for answer, want := range map[string]string{
+		"ERROR metadump not allowed\r\n":        "remove -X",
+		"CLIENT_ERROR lru crawler disabled\r\n": "remove no_lru_crawler from the Memcached's arguments, or find the client",
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSetup(t)
 			source := s.shard()
 			source.Dump = answer
 			_, err := Save(t.Context(), s.bucket, taskOf(source), s.options)
-			wantFailure(t, err, wire.ReasonKeyDumpDisabled, true, "remove -X")
+			wantFailure(t, err, wire.ReasonKeyDumpDisabled, true, want)
 		})
 	}
+}
+
+// The agent enables it again within 10 s.
+func TestSaveWaitsForACrawlerThatAClientHasDisabled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		source := s.shard()
+		source.put(someItems("key", 100))
+		began := time.Now()
+		source.Before = func(request string) string {
+			if strings.HasPrefix(request, "lru_crawler") && time.Since(began) < 15*time.Second {
+				return "CLIENT_ERROR lru crawler disabled\r\n"
+			}
+			return ""
+		}
+		if outcome, err := Save(t.Context(), s.bucket, taskOf(source), s.options); err != nil || outcome.Items != 105 {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+	})
 }
 
 func TestShardThatStaysUnreachableFailsTheCopy(t *testing.T) {

@@ -21,6 +21,8 @@ import (
 const (
 	// busyTimeout is how long a save waits for other key dumps of a shard.
 	busyTimeout = 10 * time.Minute
+	// crawlerTimeout is how long it waits for the LRU crawler. The agent enables it again 10 s after a client has disabled it.
+	crawlerTimeout = time.Minute
 	// valueBuffer in bytes is the size of reads of values.
 	valueBuffer = 64 << 10
 	// expiryTolerance in seconds is how far memcached's clock may be off: it counts whole seconds, and lags when memcached is busy.
@@ -134,11 +136,20 @@ func (s *shardSaver) list(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, protocol.ErrDumpDisabled):
-			return wire.FailFinally(wire.ReasonKeyDumpDisabled, "shard %d at %s: %w; remove -X or no_lru_crawler from the Memcached's arguments", ordinal, address, err)
+			return wire.FailFinally(wire.ReasonKeyDumpDisabled, "shard %d at %s: %w; remove -X from the Memcached's arguments", ordinal, address, err)
+		case errors.Is(err, protocol.ErrCrawlerDisabled) && time.Since(began) > crawlerTimeout:
+			return wire.FailFinally(wire.ReasonKeyDumpDisabled,
+				"shard %d at %s: %w; remove no_lru_crawler from the Memcached's arguments, or find the client that sends the command lru_crawler disable", ordinal, address, err)
 		case isTerminal(err):
 			return err
 		}
-		if errors.Is(err, protocol.ErrBusy) {
+		switch {
+		case errors.Is(err, protocol.ErrCrawlerDisabled):
+			if !waiting {
+				s.options.Log.Info("Waiting for the shard's LRU crawler", "shard", ordinal)
+			}
+			waiting = true
+		case errors.Is(err, protocol.ErrBusy):
 			if time.Since(began) > busyTimeout {
 				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s was busy with other key dumps for %s", ordinal, address, busyTimeout)
 			}
@@ -146,7 +157,7 @@ func (s *shardSaver) list(ctx context.Context) error {
 				s.options.Log.Info("Waiting, since the shard is busy with another key dump", "shard", ordinal)
 			}
 			waiting = true
-		} else {
+		default:
 			s.options.Log.Info("Restarting a key dump that was interrupted", "shard", ordinal, "error", err)
 			if attempts++; attempts > maxEmptyConnections {
 				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s: %d key dumps were interrupted; last error: %w", ordinal, address, attempts, err)

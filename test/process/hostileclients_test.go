@@ -1,0 +1,162 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
+)
+
+// runLimited starts a shard of 64Mi in a container with the default limit. most is how much memcached may allocate: the rest
+// is for the items and the agent.
+func runLimited(t *testing.T, version string) (s *pods.Shard, pid int, most int64) {
+	t.Helper()
+	spec := &v1beta1.MemcachedSpec{Memory: new(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{
+		MaxConnections: new(int32(1024)), Threads: new(int32(4)), MaxItemSize: new(resource.MustParse("1Mi")),
+	}}
+	revision := resources.NewPodRevision(spec, resources.Image{Reference: "memcached:" + version, Version: version})
+	limit := revision.Resources.Limits[corev1.ResourceMemory]
+	s = pods.NewShard(t)
+	s.Memcached = pods.MemcachedPath(version)
+	cgroup := filepath.Join(s.Dir, "cgroup")
+	pods.MakeDir(t, cgroup)
+	if err := os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(limit.AsDec().String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	contain(s, "mount --bind "+cgroup+" /sys/fs/cgroup")
+	s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, fmt.Sprintf("%q", strconv.Itoa(s.Port)), 1))
+	status := s.Run()
+	return s, status.PID, limit.Value() - status.MaxBytes - 16<<20
+}
+
+func anonymous(t *testing.T, pid int) int64 {
+	t.Helper()
+	kib, err := strconv.ParseInt(pods.ProcStatus(t, pid, "RssAnon"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// store stores the item that the attacks must not remove.
+func store(t *testing.T, s *pods.Shard) {
+	t.Helper()
+	if got := pods.Talk(t, s.Address(), "set a 0 0 1024\r\n"+strings.Repeat("x", 1024)+"\r\n"); !strings.HasPrefix(got, "STORED") {
+		t.Fatal(got)
+	}
+}
+
+func wantUnharmed(t *testing.T, s *pods.Shard, pid int) {
+	t.Helper()
+	if got := pods.Talk(t, s.Address(), "mg a s\r\n"); got != "HD s1024\r\n" {
+		t.Errorf("the item: %q", got)
+	}
+	if status := s.Status(); status.PID != pid || s.HasExited() {
+		t.Errorf("memcached was restarted: %+v", status)
+	}
+}
+
+// The kernel would kill the container, and the shard would lose its items.
+func TestRequestWithoutAnEndDoesNotUseUpTheMemory(t *testing.T) {
+	t.Parallel()
+	s, pid, most := runLimited(t, pods.Newest)
+	store(t, s)
+	if !pods.Eventually(func() bool {
+		limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+		return err == nil && !strings.Contains(string(limits), "Max data size             unlimited")
+	}) {
+		t.Fatal("the agent doesn't limit memcached's memory")
+	}
+	conn, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte("get "))
+	text, peak := bytes.Repeat([]byte("keys"), 64<<10), int64(0)
+	for sent := 0; err == nil && sent < 256<<20; sent += len(text) {
+		_, err = conn.Write(text)
+		peak = max(peak, anonymous(t, pid))
+	}
+	if err == nil || peak > most {
+		t.Errorf("memcached allocates %.1f MiB of %.1f, and doesn't close the connection: %v", mebibytes(peak), mebibytes(most), err)
+	}
+	wantUnharmed(t, s, pid)
+}
+
+func TestAnswersThatAreNotReadDoNotUseUpTheMemory(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s, pid, most := runLimited(t, version)
+			store(t, s)
+			request := []byte("get " + strings.Repeat("a ", 30_000) + "\r\n")
+			var conns []net.Conn
+			for range 300 {
+				conn, err := net.Dial("tcp", s.Address())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_, _ = conn.Write(request) // memcached may close it
+				conns = append(conns, conn)
+			}
+			for _, conn := range conns {
+				_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
+				_, _ = conn.Read(make([]byte, 1)) // memcached has parsed the request
+			}
+			used := anonymous(t, pid)
+			t.Logf("%.1f MiB of %.1f", mebibytes(used), mebibytes(most))
+			if used > most {
+				t.Errorf("memcached allocates %.1f MiB of %.1f", mebibytes(used), mebibytes(most))
+			}
+			wantUnharmed(t, s, pid)
+		})
+	}
+}
+
+// Otherwise the log has all keys, each prefix of a key uses memory, and backups fail.
+func TestSettingsThatClientsChangeAreRestored(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Run()
+			settings := func() string {
+				_, text, _ := strings.Cut(pods.Talk(t, s.Address(), "stats settings\r\n"), "STAT verbosity")
+				return text
+			}
+			before := settings()
+			if got := pods.Talk(t, s.Address(), "shutdown\r\n"); !strings.Contains(got, "ERROR") {
+				t.Errorf("shutdown: %q", got)
+			}
+			pods.Talk(t, s.Address(), "verbosity 1\r\nstats detail on\r\nlru_crawler sleep 100000\r\nlru_crawler tocrawl 7\r\nlru mode flat\r\nlru_crawler disable\r\n")
+			if changed := settings(); changed == before {
+				t.Fatalf("the commands change nothing: %s", changed)
+			}
+			if !pods.Eventually(func() bool { return settings() == before }) {
+				t.Errorf("%s\nbefore:%s", settings(), before)
+			}
+			samples := s.Metrics(t, "").Values
+			if n := samples["memcached_agent_settings_restored_total"]; n < 6 {
+				t.Errorf("%v restored settings are counted", n)
+			}
+		})
+	}
+}
