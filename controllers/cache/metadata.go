@@ -60,7 +60,7 @@ func annotationsRead(o client.Object) []string {
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
 		return []string{
-			annotations.Arguments, annotations.Protection, annotations.Stop, annotations.Discovery, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
+			annotations.Arguments, annotations.Protection, annotations.Stop, annotations.Discovery, annotations.Handover, annotations.Receive, annotations.Revision, annotations.Spec, annotations.Update,
 			annotations.TransferOf, v1beta1.AnnotationRestart, v1beta1.AnnotationMove, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:

@@ -30,14 +30,16 @@
 // While a stop is announced, for a minute, the agent begins no other change. A new version and
 // new arguments arrive together, and the next container applies both in one start.
 //
-// With a key (-handover-key), a pod that is being deleted hands its items over to the pod
+// With a key (-handover-key), a pod that is being deleted, or that the operator replaces, hands its items over to the pod
 // that replaces it (package handover). The new pod, the target, looks for the other one
 // behind the Service at its first start, and becomes ready when it has the items of a
 // memcached that has stopped. So no client gets a value that it has changed on the other
 // pod, which is why the target starts memcached without items after every incomplete
 // handover. It tries five times while the other pod accepts connections, and then serves
-// without items. The other pod, the source, accepts targets while it drains. If the target
-// does not take over, it starts memcached again with the saved items. With -handover-mode
+// without items. The other pod, the source, accepts targets while it drains, and one that the operator has requested to
+// replace it (wire.ReceiveFile) while it serves. If the target does not take over, it starts memcached again with the saved items.
+// A source that isn't being deleted must not exit at the end, since the kubelet would start its container again. It starts
+// memcached without items, and is a target itself, which can get the items back: a state more would need an end of its own. With -handover-mode
 // Available, the target is ready before the other memcached stops: no connection fails, and
 // for some seconds clients can read older values. If either pod is lost then, the
 // source stops for good, and the target starts memcached without items. The CAS counter of a
@@ -79,10 +81,13 @@
 //	Serving     → Draining     SIGTERM: the pod is being deleted
 //	Serving     → Stopping     announced SIGTERM: only the container stops
 //	Serving     → Stopping     SIGTERM, and memcached does not respond
+//	Serving     → Draining     a pod that the operator requested to replace this one has connected
+//	Draining    → Serving      that pod is lost, and this one is not being deleted
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
 //	Draining    → Stopping     another pod has received the items but for the last changes
 //	Stopping    → Restarting   that pod does not take over
 //	Restarting  → Draining     memcached responded, and the pod is being deleted
+//	Stopping    → Starting     that pod serves, or may have, and this one is not being deleted: memcached starts without items
 //	any         → exit != 0    memcached exited unexpectedly, or cannot start
 //
 // The agent writes to the data volume and the termination log only, so it runs

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
@@ -22,12 +23,20 @@ var (
 // handleSource answers a request of the handover's goroutine.
 func (s *supervisor) handleSource(r peer.Request) {
 	if r.Event == peer.Begins {
-		if s.phase != wire.PhaseDraining {
-			r.Reply <- handover.ErrNotTerminating
+		until := s.drainUntil
+		switch {
+		case s.phase == wire.PhaseDraining && s.isDeleted():
+			s.deleted = nil
+		case s.phase == wire.PhaseServing && r.Requested && s.stopToken() == "":
+			s.log.Info("Another pod replaces this one; memcached keeps serving until that one does")
+			until, s.deleted, s.phase = s.now().Add(s.drainTimeout), make(chan struct{}), wire.PhaseDraining
+			s.publish()
+		default:
+			r.Reply <- handover.ErrNotStarted
 			return
 		}
 		s.source = r.Source
-		r.Source.Begin(s.drainUntil, s.process.Client, s.arguments, s.binary.Version)
+		r.Source.Begin(until, s.deleted, s.process.Client, s.arguments, s.binary.Version)
 		r.Reply <- nil
 		return
 	}
@@ -42,42 +51,96 @@ func (s *supervisor) handleSource(r peer.Request) {
 		s.endRequest = r
 		s.stop(wire.PhaseStopping, "", thenHandOver)
 		return
-	case r.Event == peer.Resumes && stopped && s.now().Before(s.drainUntil):
+	case r.Event == peer.Commits:
+		r.Reply <- datadir.MarkReception(s.dataDir, datadir.AfterHandover)
+		return
+	case r.Event == peer.Releases && s.phase == wire.PhaseDraining && !s.isDeleted():
+		s.phase = wire.PhaseServing
+		s.publish()
+	case r.Event == peer.Resumes && stopped && (!s.isDeleted() || s.now().Before(s.drainUntil)):
 		s.log.Warn("The target did not take over; memcached starts again with its items")
 		s.history.HandoverFailed(false)
-		s.phase = wire.PhaseRestarting
-		s.relaunch()
+		s.resume()
 	case r.Event == peer.Resumes && stopped:
 		s.log.Warn("The target did not take over, and there is no time left to serve")
 		s.finish()
 	case r.Event == peer.Abandons && s.phase == wire.PhaseDraining:
 		s.log.Warn("The target is lost after it may have served; memcached stops, since its items can be out of date")
-		s.stop(wire.PhaseStopping, "", thenFinish)
+		s.stop(wire.PhaseStopping, "", thenLeave)
 	case r.Event == peer.Abandons && stopped:
-		s.log.Warn("The target is lost after it may have served; memcached does not start again, since its items can be out of date")
-		s.finish()
+		s.log.Warn("The target is lost after it may have served; memcached does not start again with its items, which can be out of date")
+		s.leave()
 	case r.Event == peer.Completes && stopped:
 		s.log.Info("Handed over", "items", r.Result.Items, "itemsBefore", r.Result.ItemsBefore, "rejected", r.Result.Rejected,
 			"bytes", r.Result.Bytes, "passes", r.Result.Passes, "took", r.Result.Took, "gap", r.Result.Gap)
-		s.finish()
+		s.leave()
 	}
 	r.Reply <- nil
 }
 
 // handOver lets the target take over when memcached has exited.
 func (s *supervisor) handOver(r peer.Request) {
-	saved, err := datadir.Read(s.dataDir)
-	if err == nil && saved.File == nil {
-		err = errNotSaved
+	_, err := datadir.SavedClock(s.dataDir)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNotSaved, err)
 	}
 	r.Reply <- err
-	if err != nil {
+	switch {
+	case err != nil && s.isDeleted():
 		s.log.Error("The handover failed", "error", err)
 		s.finish()
-		return
+	case err != nil:
+		s.log.Error("The handover failed; memcached starts again", "error", err)
+		s.resume()
+	case s.isDeleted():
+		s.awaitAcknowledgment()
 	}
+}
+
+// awaitAcknowledgment bounds the time without memcached by the pod's grace period.
+func (s *supervisor) awaitAcknowledgment() {
 	s.schedule(s.drainUntil.Add(acknowledgeTimeout).Sub(s.now()), func() {
 		s.log.Error("The target did not acknowledge the items in time")
 		s.finish()
 	})
+}
+
+// isDeleted returns whether the pod is being deleted. One that isn't hands over its items at the operator's request.
+func (s *supervisor) isDeleted() bool { return !s.drainUntil.IsZero() }
+
+// handleDeletion lets a handover that began at the operator's request go on until the end of the drain.
+func (s *supervisor) handleDeletion(at time.Time) {
+	s.log.Info("The pod is being deleted while it hands over its items")
+	s.drainUntil = at.Add(s.drainTimeout)
+	close(s.deleted)
+	switch {
+	case s.phase == wire.PhaseDraining:
+		s.startDrain()
+		s.publish()
+	case s.process == nil:
+		s.awaitAcknowledgment()
+	}
+}
+
+// resume starts memcached again with what it has saved.
+func (s *supervisor) resume() {
+	if err := datadir.UnmarkReception(s.dataDir); err != nil {
+		s.fail(err)
+		return
+	}
+	s.phase = wire.PhaseRestarting
+	s.relaunch()
+}
+
+// leave ends what memcached has to do in this pod: another one serves, or may have. Until the operator deletes the pod, its
+// container must run. So memcached starts without items, as in a new pod that waits for those of the other one, and serves
+// if there is none.
+func (s *supervisor) leave() {
+	if s.isDeleted() {
+		s.finish()
+		return
+	}
+	s.source, s.phase = nil, wire.PhaseStarting
+	s.reception = &reception{delay: afterHandover}
+	s.relaunch()
 }

@@ -40,28 +40,36 @@ func (s *supervisor) request(o *peer.Source, event peer.Event) error {
 	return <-r.Reply
 }
 
-func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
+func TestItemsAreHandedOverDuringADrainOrToAPodThatReplacesTheOneThatServes(t *testing.T) {
 	for _, phase := range []wire.Phase{
 		wire.PhaseStarting, wire.PhaseReceiving, wire.PhaseFollowing, wire.PhaseServing, wire.PhaseRestarting, wire.PhaseDraining, wire.PhaseStopping,
 	} {
-		s := testSupervisor(wire.PhaseServing)
-		s.phase = phase
-		err := s.request(&peer.Source{}, peer.Begins)
-		if drains := phase == wire.PhaseDraining; drains != (err == nil) || !drains && !errors.Is(err, handover.ErrNotTerminating) {
-			t.Errorf("%s: %v", phase, err)
+		for _, requested := range []bool{false, true} {
+			s := testSupervisor(wire.PhaseServing)
+			if s.phase = phase; phase == wire.PhaseDraining {
+				s.drainUntil = time.Now()
+			}
+			r := peer.Request{Source: &peer.Source{}, Event: peer.Begins, Requested: requested, Reply: make(chan error, 1)}
+			s.handleSource(r)
+			err := <-r.Reply
+			begins := phase == wire.PhaseDraining || phase == wire.PhaseServing && requested
+			if begins != (err == nil) || !begins && !errors.Is(err, handover.ErrNotStarted) {
+				t.Errorf("%s, requested %t: %v", phase, requested, err)
+			}
 		}
 	}
 }
 
 func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
 	s := testSupervisor(wire.PhaseDraining)
+	s.drainUntil = time.Now()
 	first, second := &peer.Source{}, &peer.Source{}
 	for _, o := range []*peer.Source{first, second} {
 		if err := s.request(o, peer.Begins); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, event := range []peer.Event{peer.Stops, peer.Resumes, peer.Abandons, peer.Completes} {
+	for _, event := range []peer.Event{peer.Commits, peer.Stops, peer.Resumes, peer.Abandons, peer.Completes, peer.Releases} {
 		if err := s.request(first, event); !errors.Is(err, errSuperseded) || s.phase != wire.PhaseDraining || s.finished {
 			t.Errorf("event %d: %v, phase %s, finished %t", event, err, s.phase, s.finished)
 		}
@@ -78,7 +86,7 @@ func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
 
 func TestHandedOverItemsAreLogged(t *testing.T) {
 	s, log := testSupervisor(wire.PhaseStopping), &strings.Builder{}
-	s.process, s.source, s.log = nil, &peer.Source{}, slog.New(slog.NewTextHandler(log, nil))
+	s.process, s.source, s.drainUntil, s.log = nil, &peer.Source{}, time.Now(), slog.New(slog.NewTextHandler(log, nil))
 	r := peer.Request{Source: s.source, Event: peer.Completes, Reply: make(chan error, 1),
 		Result: handover.Result{ItemsBefore: 10, Items: 8, Rejected: 2, Bytes: 4000, Passes: 1}}
 	s.handleSource(r)

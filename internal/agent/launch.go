@@ -120,7 +120,7 @@ func (s *supervisor) serve() {
 		s.fail(err)
 		return
 	}
-	if s.drainUntil.IsZero() {
+	if !s.isDeleted() {
 		s.phase = wire.PhaseServing
 	} else {
 		s.startDrain()

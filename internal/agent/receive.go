@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
@@ -17,11 +18,16 @@ import (
 // other pod still exists. That one serves in the meantime.
 const maxFailures = 5
 
+// afterHandover is how long a pod that has handed over its items waits before it looks for the other one, which the kubelet,
+// the Service and its proxies take some seconds to make reachable.
+const afterHandover = 30 * time.Second
+
 // receive starts the reception when memcached has responded.
 func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.reception.cancel = cancel
-	t := &peer.Target{Config: s.peer(), Network: s.network, Process: s.process, Arguments: s.arguments, Version: s.binary.Version, Log: s.log, Reports: s.receptions}
+	t := &peer.Target{Config: s.peer(), Network: s.network, Process: s.process, Arguments: s.arguments, Version: s.binary.Version, Log: s.log, Reports: s.receptions,
+		Delay: s.reception.delay, RequestFile: filepath.Join(s.podInfoDir, "..data", wire.ReceiveFile)}
 	go t.Run(ctx, s.reception.other)
 }
 

@@ -102,6 +102,8 @@ type supervisor struct {
 	// before the pod is being deleted.
 	drain      *drainRun
 	drainUntil time.Time
+	// deleted is closed when the pod is being deleted after a handover has begun at the operator's request; nil if it was before.
+	deleted chan struct{}
 
 	// handoverPort is 0 until targets are accepted. source belongs to the latest one, whose
 	// request for the end of the handover is endRequest.
@@ -144,11 +146,15 @@ const (
 	thenStart
 	// thenHandOver: the target takes over.
 	thenHandOver
+	// thenLeave: another pod serves, or may have.
+	thenLeave
 )
 
 // reception is the supervisor's part of receiving the other pod's items: it lasts from
 // the first start of a pod until memcached serves.
 type reception struct {
+	// delay is how long this pod waits before it searches for the other one.
+	delay time.Duration
 	// other is nil until the other pod is found.
 	other    *wire.Status
 	progress wire.Progress

@@ -35,6 +35,8 @@ func (s *supervisor) handleTermination() {
 	case s.phase == wire.PhaseReceiving, s.phase == wire.PhaseFollowing:
 		s.log.Info("Stopping the container; the items it received so far are discarded")
 		s.discard(wire.PhaseStopping, thenFinish)
+	case (s.phase == wire.PhaseDraining || s.phase == wire.PhaseStopping && s.afterExit != thenFinish) && !s.isDeleted():
+		s.handleDeletion(terminated)
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
 		s.stop(wire.PhaseStopping, s.stopToken(), thenFinish)
@@ -117,6 +119,8 @@ func (s *supervisor) continueAfterExit() {
 		s.relaunch()
 	case thenHandOver:
 		s.handOver(s.endRequest)
+	case thenLeave:
+		s.leave()
 	}
 }
 

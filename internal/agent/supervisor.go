@@ -109,10 +109,14 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		s.postponeArguments(selected.slow)
 	}
 	if c.handoverKey != "" && c.service != "" && !saved.Ran {
-		if err := datadir.MarkReception(c.dataDir, wire.PhaseReceiving); err != nil {
+		phase := wire.PhaseReceiving
+		s.reception = &reception{}
+		if saved.HandedOver {
+			phase, s.reception.delay = datadir.AfterHandover, afterHandover
+		}
+		if err := datadir.MarkReception(c.dataDir, phase); err != nil {
 			return nil, err
 		}
-		s.reception = &reception{}
 	}
 	s.publish()
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,

@@ -450,15 +450,35 @@ func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
 // drained starts the drain of a pod with 7 items, and returns the source of a target that has connected.
 func (p *pod) drained() *peer.Source {
 	p.t.Helper()
+	p.filled()
+	p.terminations <- syscall.SIGTERM
+	p.await(wire.PhaseDraining)
+	return p.connected(false)
+}
+
+// replaced is the same for a pod that the operator replaces.
+func (p *pod) replaced() *peer.Source {
+	p.t.Helper()
+	p.filled()
+	s := p.connected(true)
+	p.await(wire.PhaseDraining)
+	return s
+}
+
+// filled runs a pod with 7 items.
+func (p *pod) filled() {
+	p.t.Helper()
 	p.config.handoverKey = p.keyFile()
 	p.config.service = "" // no search for another pod
 	p.run()
 	p.config.service = testHost + ":11212"
 	p.supervisor.config.service = p.config.service
 	p.memcached.latest().add(7)
-	p.terminations <- syscall.SIGTERM
-	p.await(wire.PhaseDraining)
-	s, err := peer.NewSource(peer.Config{DataDir: p.config.dataDir}, p.network, p.sources)
+}
+
+func (p *pod) connected(requested bool) *peer.Source {
+	p.t.Helper()
+	s, err := peer.NewSource(peer.Config{DataDir: p.config.dataDir}, p.network, p.sources, requested)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -534,6 +554,184 @@ func TestSourceThatCanNotSaveHandsNothingOver(t *testing.T) {
 	})
 }
 
+func TestReplacedPodServesUntilTheTargetTakesOver(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, o *peer.Source){
+		"before the end": func(*testing.T, *peer.Source) {},
+		"at the end": func(t *testing.T, o *peer.Source) {
+			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
+				t.Fatal(err)
+			}
+			o.Resume()
+		},
+	} {
+		t.Run("the target is lost "+name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				o := p.replaced()
+				if err := p.ready(); err != nil {
+					t.Errorf("not ready while the items are copied: %v", err)
+				}
+				p.annotate(wire.RestartFile, "later")
+				p.pass(2 * p.config.drainTimeout) // nothing ends a pod that isn't being deleted
+				if phase := p.status().Phase; phase != wire.PhaseDraining || p.memcached.latest().PID != 1 {
+					t.Fatalf("phase %s, memcached %d", phase, p.memcached.latest().PID)
+				}
+				end(t, o)
+				o.Release()
+				status := p.awaitStatus("restarted", func(s wire.Status) bool { return s.Phase == wire.PhaseServing && s.Restart == "later" })
+				p.wantStart(status, wire.StartWarm, 7, "")
+				if err := p.connected(true).Stop(t.Context()); err != nil || p.saved() != 7 {
+					t.Errorf("the next target gets %v, and %d items", err, p.saved())
+				}
+				p.terminations <- syscall.SIGTERM
+				if err := p.exit(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Its container must run until the operator deletes the pod, which can be late, and must not serve items that are older than
+// those of the other pod.
+func TestReplacedPodWaitsWithoutItemsWhenAnotherOneMayServe(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, p *pod, o *peer.Source){
+		"it has handed over": func(t *testing.T, _ *pod, o *peer.Source) {
+			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
+				t.Fatal(err)
+			}
+			o.Complete(handover.Result{Items: 7, ItemsBefore: 7})
+		},
+		"the target is lost while both serve": func(t *testing.T, _ *pod, o *peer.Source) {
+			if err := o.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			o.Abandon()
+		},
+		"the target is lost when the source has stopped": func(t *testing.T, _ *pod, o *peer.Source) {
+			if err := errors.Join(o.Commit(), o.Stop(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			o.Abandon()
+		},
+		"its container is killed while both serve": func(t *testing.T, p *pod, o *peer.Source) {
+			if err := o.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			_ = p.memcached.latest().signal(syscall.SIGKILL)
+			if p.exit() == nil {
+				t.Error("the agent survives memcached")
+			}
+			if err := p.create(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for other, c := range map[string]struct {
+			phase  wire.Phase
+			status *wire.Status
+		}{
+			"another pod serves": {wire.PhaseReceiving, &wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: wire.HandoverPort}},
+			"no other pod does":  {wire.PhaseServing, nil},
+		} {
+			t.Run(name+", and "+other, func(t *testing.T) {
+				inPod(t, func(t *testing.T, p *pod) {
+					o := p.replaced()
+					p.network.Receive = func(context.Context, handover.Target) (handover.Result, error) {
+						return handover.Result{}, handover.ErrNotStarted
+					}
+					p.supervisor.network.Receive = p.network.Receive
+					end(t, p, o)
+					p.await(wire.PhaseStarting)
+					began := time.Now()
+					p.other.Store(c.status)
+					status := p.await(c.phase)
+					if took := time.Since(began); took < afterHandover { //nolint:forbidigo // the fake time of a bubble
+						t.Errorf("it looked for the other pod after %s", took)
+					}
+					if status.Items != 0 || p.saved() >= 0 || status.Start.Items != 0 {
+						t.Errorf("it has items: %+v, %d are saved", status, p.saved())
+					}
+					if ready := p.ready() == nil; ready != (c.phase == wire.PhaseServing) {
+						t.Errorf("ready %t in phase %s", ready, c.phase)
+					}
+					p.announce("the end")
+					if err := p.stop(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A drain, an eviction, or the operator.
+func TestReplacedPodThatIsDeletedHandsOverUntilTheEndOfTheDrain(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after func(t *testing.T, o *peer.Source)
+		saved         int64
+	}{
+		"while the items are copied": {func(*testing.T, *peer.Source) {}, func(t *testing.T, o *peer.Source) {
+			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
+				t.Fatal(err)
+			}
+			o.Complete(handover.Result{})
+		}, 7},
+		"at the end": {func(t *testing.T, o *peer.Source) {
+			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
+				t.Fatal(err)
+			}
+		}, func(_ *testing.T, o *peer.Source) { o.Complete(handover.Result{}) }, 7},
+		"and the target is lost": {func(*testing.T, *peer.Source) {}, func(_ *testing.T, o *peer.Source) { o.Release() }, 7},
+		"and the target doesn't acknowledge": {func(t *testing.T, o *peer.Source) {
+			if err := o.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, func(*testing.T, *peer.Source) {}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				o := p.replaced()
+				c.before(t, o)
+				p.pass(10 * p.config.drainTimeout)
+				began := time.Now()
+				p.terminations <- syscall.SIGTERM
+				p.pass(time.Second)
+				if err := p.ready(); (err == nil) != (p.status().Phase == wire.PhaseDraining) {
+					t.Errorf("ready: %v in phase %s", err, p.status().Phase)
+				}
+				c.after(t, o)
+				if err := p.exit(); err != nil || p.saved() != c.saved {
+					t.Errorf("stopped with %v, %d items are saved", err, p.saved())
+				}
+				if took := time.Since(began); took > p.config.drainTimeout+acknowledgeTimeout { //nolint:forbidigo // the fake time of a bubble
+					t.Errorf("it stopped after %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestTargetIsRequestedToReplaceOnePod(t *testing.T) {
+	for _, c := range []struct {
+		annotation string
+		want       bool
+	}{{"", false}, {"another", false}, {"other", true}} {
+		inPod(t, func(t *testing.T, p *pod) {
+			p.annotate(wire.ReceiveFile, c.annotation)
+			requested := false
+			p.receives(func(_ context.Context, target handover.Target) (handover.Result, error) {
+				requested = target.Requested()
+				return handover.Result{Items: 7, ItemsBefore: 7}, nil
+			})
+			p.run()
+			if requested != c.want {
+				t.Errorf("annotation %q: requested %t", c.annotation, requested)
+			}
+			p.finish()
+		})
+	}
+}
+
 // receives lets the pod find another one that hands its items over. Each function is one handover, the last one again and again.
 func (p *pod) receives(handovers ...func(context.Context, handover.Target) (handover.Result, error)) {
 	p.config.handoverKey = p.keyFile()
@@ -554,7 +752,7 @@ func TestTargetServesWithTheItemsOfTheOtherPod(t *testing.T) {
 		continues := make(chan struct{})
 		p.receives(
 			func(context.Context, handover.Target) (handover.Result, error) {
-				return handover.Result{}, handover.ErrNotTerminating // the operator deletes the other pod later
+				return handover.Result{}, handover.ErrNotStarted // the operator deletes the other pod later
 			},
 			func(_ context.Context, target handover.Target) (handover.Result, error) {
 				target.Progress(handover.Progress{Pass: 1, Items: 3, Total: 7})

@@ -2,7 +2,7 @@
 // and its Jobs use among themselves. They are not part of the API.
 package annotations
 
-// Annotations of a shard's pod. The kubelet projects Arguments, Protection, Stop and Discovery into the
+// Annotations of a shard's pod. The kubelet projects Arguments, Protection, Stop, Receive and Discovery into the
 // container, where the agent reads them.
 const (
 	// Arguments are memcached's arguments as a JSON array.
@@ -11,6 +11,9 @@ const (
 	Protection = "cache.memcached-operator.io/protection"
 	// Stop announces that the next stop terminates the container and not the pod.
 	Stop = "cache.memcached-operator.io/stop"
+	// Receive is the UID of the shard's other pod, whose items the pod receives although that one isn't being deleted. Its
+	// agent reads it if the pod was created with the annotation, which is empty then.
+	Receive = "cache.memcached-operator.io/receive"
 	// Discovery is the list of the shards as clients with auto discovery read it: a line with its
 	// version, and one with the shards as host|ip|port.
 	Discovery = "cache.memcached-operator.io/discovery"

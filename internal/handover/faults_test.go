@@ -279,7 +279,7 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 						if err == nil {
 							t.Errorf("it received %+v", result)
 						}
-						for _, known := range []error{ErrBusy, ErrNotTerminating, ErrImpossible} {
+						for _, known := range []error{ErrBusy, ErrNotStarted, ErrImpossible} {
 							if errors.Is(err, known) {
 								t.Error(err)
 							}
@@ -418,7 +418,7 @@ func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
 		change func(*Target)
 		want   error
 	}{
-		"not terminating":  {offer: fmt.Errorf("pod: %w", ErrNotTerminating), want: ErrNotTerminating},
+		"not started":      {offer: fmt.Errorf("pod: %w", ErrNotStarted), want: ErrNotStarted},
 		"impossible":       {offer: fmt.Errorf("%w: extstore", ErrImpossible), want: ErrImpossible},
 		"unknown layout":   {offer: memfile.ErrLayout, want: ErrImpossible},
 		"another shard":    {change: func(target *Target) { target.Shard = "cache-1" }, want: ErrImpossible},

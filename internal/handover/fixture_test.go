@@ -56,6 +56,7 @@ type fakeOrigin struct {
 	during   func(scan int)
 	visiting func(scan int, item int64)
 	onStop   func(context.Context) error
+	onCommit func() error
 	onScan   func(ctx context.Context, scan int) error
 	// onRouted waits until new connections reach the target; nil: they do.
 	onRouted func(context.Context)
@@ -102,7 +103,12 @@ func (o *fakeOrigin) record(event string) {
 	o.events = append(o.events, event)
 }
 
+// history returns what happened to memcached.
 func (o *fakeOrigin) history() []string {
+	return slices.DeleteFunc(o.calls(), func(event string) bool { return event == "commit" || event == "release" })
+}
+
+func (o *fakeOrigin) calls() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.events)
@@ -177,6 +183,16 @@ func (o *fakeOrigin) AwaitRouted(ctx context.Context) {
 		o.onRouted(ctx)
 	}
 }
+
+func (o *fakeOrigin) Commit() error {
+	o.record("commit")
+	if o.onCommit != nil {
+		return o.onCommit()
+	}
+	return nil
+}
+
+func (o *fakeOrigin) Release() { o.record("release") }
 
 func (o *fakeOrigin) Resume() { o.record("resume") }
 
@@ -283,7 +299,7 @@ func startOn(t testing.TB, listener net.Listener, offer func(context.Context) (O
 	r := &running{t: t, stop: stop, over: make(chan struct{})}
 	go func() {
 		defer close(r.over)
-		r.err = Serve(ctx, listener, testKey, offer, logOf(t, "source"))
+		r.err = Serve(ctx, listener, testKey, func(ctx context.Context, _ bool) (Offer, error) { return offer(ctx) }, logOf(t, "source"))
 	}()
 	t.Cleanup(func() {
 		stop()

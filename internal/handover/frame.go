@@ -91,6 +91,8 @@ type hello struct {
 	Pod, Shard, Owner string
 	// Follow is whether the target wants to serve before the end.
 	Follow bool
+	// Requested is whether the target was requested to take over from a source whose pod is not being deleted.
+	Requested bool
 }
 
 type offer struct {
@@ -137,10 +139,10 @@ type failure struct {
 }
 
 const (
-	codeNotTerminating = "NotTerminating"
-	codeBusy           = "Busy"
-	codeImpossible     = "Impossible"
-	codeFailed         = "Failed"
+	codeNotStarted = "NotTerminating"
+	codeBusy       = "Busy"
+	codeImpossible = "Impossible"
+	codeFailed     = "Failed"
 
 	maxFailure = 1 << 10
 )
@@ -148,8 +150,8 @@ const (
 func failureOf(err error) failure {
 	f := failure{Code: codeFailed, Message: err.Error()}
 	switch {
-	case errors.Is(err, ErrNotTerminating):
-		f.Code = codeNotTerminating
+	case errors.Is(err, ErrNotStarted):
+		f.Code = codeNotStarted
 	case errors.Is(err, ErrBusy):
 		f.Code = codeBusy
 	case errors.Is(err, ErrImpossible), errors.Is(err, memfile.ErrLayout):
@@ -161,8 +163,8 @@ func failureOf(err error) failure {
 
 func (f failure) err() error {
 	switch f.Code {
-	case codeNotTerminating:
-		return ErrNotTerminating
+	case codeNotStarted:
+		return ErrNotStarted
 	case codeBusy:
 		return ErrBusy
 	case codeImpossible:

@@ -1,4 +1,4 @@
-// Package handover copies the items of a shard from the pod that is being deleted, the
+// Package handover copies the items of a shard from the pod that is being deleted or replaced, the
 // source, to its replacement, the target, over one authenticated connection.
 //
 // The source scans its memory file (internal/memcached/memfile) and sends each item whose content it
@@ -87,10 +87,15 @@ type Origin interface {
 	Stop(ctx context.Context) error
 	// Resume starts memcached again with its items, since the target doesn't take over after all.
 	Resume()
+	// Commit is called before the target may serve. Unless Resume follows, a source that starts again afterwards must not
+	// serve its items. After an error the target doesn't serve.
+	Commit() error
 	// Abandon stops memcached, if it runs, for good: a target that was lost may have served, and had newer items.
 	Abandon()
 	// Complete reports that the target has all items and serves.
 	Complete(Result)
+	// Release reports that the session is over. If memcached still serves, it keeps its items.
+	Release()
 	// AwaitRouted returns once new connections of clients reach the target, which serves as well, or will never do so.
 	AwaitRouted(ctx context.Context)
 }
@@ -136,6 +141,9 @@ type Target struct {
 	Key []byte
 	// Pod is the UID of the target's pod. Shard and Owner must be those of the source.
 	Pod, Shard, Owner string
+	// Requested reports whether this pod was requested to take over. A source whose pod is not being deleted hands over its
+	// items to no other target. Nil is not requested.
+	Requested func() bool
 	// Memcached is the target's own, which is empty and has no other client.
 	Memcached protocol.Server
 	// Scan visits the items of the target's own memory file.
@@ -177,9 +185,9 @@ type Progress struct {
 }
 
 var (
-	// ErrNotTerminating is the source's answer while its pod is not being deleted. The target
-	// has received nothing, and may try again.
-	ErrNotTerminating = errors.New("the other pod of the shard is not being deleted")
+	// ErrNotStarted is the source's answer while its pod is not being deleted, and the target was not requested to take over.
+	// The target has received nothing, and may try again.
+	ErrNotStarted = errors.New("the other pod of the shard is not being deleted, and keeps its items")
 	// ErrBusy is the source's answer while another pod is connected. The target has received
 	// nothing, and may try again.
 	ErrBusy = errors.New("another pod receives the items of the shard")
@@ -191,4 +199,4 @@ var (
 )
 
 // IsNotReady returns whether an error of Receive says that the target has received nothing yet, and should try again.
-func IsNotReady(err error) bool { return errors.Is(err, ErrNotTerminating) || errors.Is(err, ErrBusy) }
+func IsNotReady(err error) bool { return errors.Is(err, ErrNotStarted) || errors.Is(err, ErrBusy) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -350,5 +351,91 @@ func TestContentHashCoversWholeItem(t *testing.T) {
 		if h.content(&other) == content {
 			t.Errorf("another %s has the same content", name)
 		}
+	}
+}
+
+// A source that starts again must not serve items that the target may have changed.
+func TestSourceCommitsBeforeTheTargetMayServe(t *testing.T) {
+	for _, available := range []bool{false, true} {
+		t.Run(fmt.Sprintf("available %t", available), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(100), newCache(t)
+				start(t, cache.network, offerOf(origin, 100))
+				target := targetOf(t, cache)
+				committed := func() bool { return slices.Contains(origin.calls(), "commit") }
+				if available {
+					target.Ready = func() {
+						if !committed() {
+							t.Error("the target serves before the source has committed")
+						}
+					}
+				}
+				origin.onStop = func(context.Context) error {
+					if committed() != available {
+						t.Errorf("committed %t when memcached stops", committed())
+					}
+					return nil
+				}
+				if _, err := Receive(t.Context(), target); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if events := origin.calls(); !committed() || !slices.Equal(events[len(events)-2:], []string{"complete", "release"}) {
+					t.Error(events)
+				}
+			})
+		})
+	}
+}
+
+func TestTargetDoesNotServeIfTheSourceCanNotCommit(t *testing.T) {
+	for available, want := range map[bool]string{false: "stop, resume", true: ""} {
+		t.Run(fmt.Sprintf("available %t", available), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(100), newCache(t)
+				origin.onCommit = func() error { return errTest }
+				start(t, cache.network, offerOf(origin, 100))
+				target := targetOf(t, cache)
+				if available {
+					target.Ready = func() { t.Error("the target serves") }
+				}
+				if _, err := Receive(t.Context(), target); err == nil || IsNotReady(err) {
+					t.Errorf("the target gets %v", err)
+				}
+				synctest.Wait()
+				if got := origin.outcome(); got != want || origin.calls()[len(origin.calls())-1] != "release" {
+					t.Errorf("the source did %v", origin.calls())
+				}
+			})
+		})
+	}
+}
+
+func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
+	for name, c := range map[string]struct {
+		requested func() bool
+		want      bool
+	}{"by no one": {nil, false}, "not yet": {func() bool { return false }, false}, "by the operator": {func() bool { return true }, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1), newCache(t)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				listener := cache.network.Listen(sourceAddress)
+				go func() {
+					_ = Serve(ctx, listener, testKey, func(ctx context.Context, requested bool) (Offer, error) {
+						if requested != c.want {
+							t.Errorf("requested %t", requested)
+						}
+						return offerOf(origin, 1)(ctx)
+					}, logOf(t, "source"))
+				}()
+				target := targetOf(t, cache)
+				target.Requested = c.requested
+				if _, err := Receive(t.Context(), target); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

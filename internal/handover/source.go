@@ -20,11 +20,14 @@ import (
 // maxConnections is how many connections are open at a time whose peer has not shown the key.
 const maxConnections = 16
 
+// OfferFunc returns what the source hands over in a session. requested is whether the target was requested to take over.
+type OfferFunc func(ctx context.Context, requested bool) (Offer, error)
+
 // Serve hands over the items of the pod to the first target that has the same key, until
 // the context is done or Complete was called. It closes the listener. Offer is called once for each
-// session; its error is sent to the target: ErrNotTerminating, ErrImpossible, memfile.ErrLayout, or any
+// session; its error is sent to the target: ErrNotStarted, ErrImpossible, memfile.ErrLayout, or any
 // other, after which the target may try again.
-func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(context.Context) (Offer, error), log *slog.Logger) error {
+func Serve(ctx context.Context, listener net.Listener, key []byte, offer OfferFunc, log *slog.Logger) error {
 	defer listener.Close()
 	identity, err := identity(key)
 	if err != nil {
@@ -46,7 +49,7 @@ func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 
 // source is the state of all connections to a source.
 type source struct {
-	offer     func(context.Context) (Offer, error)
+	offer     OfferFunc
 	log       *slog.Logger
 	completed func()
 	sessions  sync.WaitGroup
@@ -155,6 +158,9 @@ func (s *source) claim(ctx context.Context, own *session) error {
 }
 
 func (s *source) release(own *session) {
+	if own.offer.Origin != nil {
+		own.offer.Origin.Release()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = nil
@@ -170,7 +176,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	defer context.AfterFunc(ctx, s.link.abort)()
 	go s.receive()
 	go s.link.beat(ctx)
-	offered, err := s.source.offer(ctx)
+	offered, err := s.source.offer(ctx, request.Requested)
 	if err != nil {
 		return err
 	}
@@ -211,8 +217,9 @@ func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 		case c.kind == kindPass && s.table != nil && !s.following:
 			err = s.livePass(ctx, log)
 		case c.kind == kindFollow && s.follow && s.result.Passes > 0:
-			s.commit(ctx)
-			err = s.followingPass(ctx)
+			if err = s.commit(ctx); err == nil {
+				err = s.followingPass(ctx)
+			}
 		case c.kind == kindFinish:
 			return s.finish(stop, ctx, log)
 		default:
@@ -225,9 +232,12 @@ func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 }
 
 // commit lets no other target have the items: this one is about to serve.
-func (s *session) commit(ctx context.Context) {
+func (s *session) commit(ctx context.Context) error {
 	if s.following {
-		return
+		return nil
+	}
+	if err := s.offer.Origin.Commit(); err != nil {
+		return err
 	}
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
@@ -237,6 +247,7 @@ func (s *session) commit(ctx context.Context) {
 		defer close(s.routed)
 		s.offer.Origin.AwaitRouted(ctx)
 	}()
+	return nil
 }
 
 // failed abandons the items if the target may have served, and returns err.
@@ -392,7 +403,12 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 		s.result.ItemsBefore, s.result.Items, s.result.Rejected = d.Items, a.Items, a.Rejected
 		s.result.Gap = time.Since(stopped)
 		log.Info("The target has everything", "sent", d.Sent, "removed", d.Removed, "stopSeconds", saved.Sub(stopped).Seconds(), "sendSeconds", scanned.Seconds())
-		err = s.confirm()
+		if !s.following {
+			err = s.offer.Origin.Commit()
+		}
+		if err == nil {
+			err = s.confirm()
+		}
 	}
 	if err != nil && !s.following {
 		s.offer.Origin.Resume()

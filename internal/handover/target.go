@@ -31,7 +31,7 @@ const (
 
 // Receive copies the items of a source into the target's own memcached. It returns nil once
 // the source has confirmed that it no longer serves. After an error other than
-// ErrNotTerminating and ErrBusy, the target's memcached has some of the items, and must be restarted
+// ErrNotStarted and ErrBusy, the target's memcached has some of the items, and must be restarted
 // without them. After ErrImpossible and ErrDiverged another attempt would fail too.
 func Receive(ctx context.Context, target Target) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -73,7 +73,8 @@ func (r *receiver) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
 	asked := time.Now()
-	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner, Follow: r.Ready != nil}); err != nil {
+	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner,
+		Follow: r.Ready != nil, Requested: r.Requested != nil && r.Requested()}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx)

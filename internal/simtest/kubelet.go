@@ -63,6 +63,8 @@ type Proc struct {
 	receives bool
 	// follows is the pod beside which it serves at the end of a handover in mode Available; nil for none.
 	follows *Proc
+	// followedBy is the pod that serves beside it then; nil for none.
+	followedBy *Proc
 	// resources in effect. Resized is whether they were changed.
 	resources corev1.ResourceRequirements
 	Resized   bool
@@ -183,11 +185,12 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		switch from := cl.source(p); {
 		case from == nil:
 			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
-		case cl.PodOf(from).DeletionTimestamp != nil && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
+		case cl.handsOver(from, p) && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
 			could = append(could, act("has the items of pod "+from.Pod+", and both serve", func() {
 				p.Items, p.receives, p.Serves, p.follows = from.Items, false, true, from
+				from.followedBy = p
 			})...)
-		case cl.PodOf(from).DeletionTimestamp != nil:
+		case cl.handsOver(from, p):
 			could = append(could, act("receives the items of pod "+from.Pod, func() { cl.handOver(from, p) })...)
 		}
 	case p.follows != nil && cl.source(p) == p.follows:
@@ -196,6 +199,11 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		could = append(could, act("has lost pod "+p.follows.Pod+" while both served", func() {
 			p.Items, p.follows = 0, nil
 			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: cl.Clock.Now()}
+		})...)
+	case p.followedBy != nil && (cl.Procs[p.followedBy.uid] == nil || p.followedBy.follows != p):
+		could = append(could, act("has lost pod "+p.followedBy.Pod+", which may have served, and gives up its items", func() {
+			cl.Watcher.Out(pod, ByFault)
+			p.Items, p.Serves, p.receives, p.followedBy = 0, false, true, nil
 		})...)
 	case !p.Serves:
 		could = append(could, act("serves", func() { p.Serves = true })...)
@@ -238,6 +246,12 @@ func (cl *Cluster) source(p *Proc) *Proc {
 	return nil
 }
 
+// handsOver reports whether a pod hands over its items to another one of its shard: it is being deleted, or the other one
+// was requested to replace it.
+func (cl *Cluster) handsOver(from, to *Proc) bool {
+	return cl.PodOf(from).DeletionTimestamp != nil || to.brought[annotations.Receive] == string(from.uid)
+}
+
 // isFollowed reports whether another pod of the shard serves beside a pod that hands over its items.
 func (cl *Cluster) isFollowed(from *Proc) bool {
 	for _, p := range cl.Procs {
@@ -252,7 +266,7 @@ func (cl *Cluster) isFollowed(from *Proc) bool {
 func (cl *Cluster) handOver(from, to *Proc) {
 	to.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: from.Items, ItemsBefore: from.Items, At: cl.Clock.Now()}
 	to.Items, to.receives, to.Serves, to.follows = from.Items, false, true, nil
-	from.Items, from.Serves = 0, false
+	from.Items, from.Serves, from.receives, from.followedBy = 0, false, true, nil // until it is deleted
 	cl.writeStatus(to)
 	cl.writeStatus(from)
 }

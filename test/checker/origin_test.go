@@ -64,6 +64,10 @@ func (o *fileOrigin) Stop(context.Context) error {
 	return nil
 }
 
+func (o *fileOrigin) Commit() error { return nil }
+
+func (o *fileOrigin) Release() {}
+
 func (o *fileOrigin) Resume() {}
 
 func (o *fileOrigin) Abandon() { panic("the target is not lost") }
@@ -79,7 +83,7 @@ func serveHandover(t testing.TB, o handover.Origin, items int64, log *slog.Logge
 	if err != nil {
 		t.Fatal(err)
 	}
-	offer := func(context.Context) (handover.Offer, error) {
+	offer := func(context.Context, bool) (handover.Offer, error) {
 		return handover.Offer{Origin: o, Pod: "source", Shard: "cache-0", Items: items, CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
 	}
 	ctx, stop := context.WithCancel(t.Context())

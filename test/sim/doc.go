@@ -18,6 +18,7 @@
 //   - It neither writes nor deletes an object that it doesn't manage.
 //   - It doesn't change what the user wrote of a Memcached.
 //   - It causes no loss of items that a status hasn't announced.
+//   - It deletes no pod that is ready before another pod of its shard is.
 //   - No container is stopped for an update without its agent knowing that the pod stays.
 //   - Available=True means that each shard's Service selects a ready pod.
 //

@@ -352,16 +352,34 @@ func (op *operator) seesPod(shard string) bool {
 	return false
 }
 
+// seesOther reports whether in the operator's eyes another pod of a pod's shard is ready, and stays.
+func (op *operator) seesOther(than *corev1.Pod) bool {
+	for _, o := range op.cache.held[simtest.KindPod] {
+		pod := o.(*corev1.Pod)
+		if pod.UID != than.UID && simtest.ShardOf(pod) == simtest.ShardOf(than) && pod.DeletionTimestamp == nil && simtest.IsReady(pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // watchPod looks at a write to a shard's pod: one that ends or restarts a pod that
-// serves must find every other shard served, in the operator's eyes.
+// serves, or lets it hand over its items, must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
 	restarts := is != nil && (simtest.Container(is).Image != simtest.Container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
 		is.Annotations[v1beta1.AnnotationRestart] != pod.Annotations[v1beta1.AnnotationRestart])
 	if verb == "delete" {
 		w.watch.Deletes(pod, simtest.ByOperator)
+		if w.operator.seesOther(pod) {
+			return
+		}
+		if simtest.IsReady(pod) {
+			w.breaks("pod %s, which is ready, was deleted before another pod of shard %s was", pod.Name, simtest.ShardOf(pod))
+		}
 	}
-	if verb != "delete" && !restarts || !simtest.IsReady(pod) {
+	handsOver := is != nil && is.Annotations[annotations.Receive] != pod.Annotations[annotations.Receive]
+	if !handsOver && (verb != "delete" && !restarts || !simtest.IsReady(pod)) {
 		return
 	}
 	m := w.ownerOf(simtest.ShardOf(pod))

@@ -242,9 +242,16 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 		"it is drained already": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
 			f.Pod.Annotations[corev1.PodDeletionCost] = shard.DrainedPodDeletionCost
 		}, nil},
-		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, nil, []string{"delete Pod first"}},
-		"its image is checked":    {rollout.Decision{Step: rollout.StepPreflight}, nil, nil},
-		"it doesn't exist":        {rollout.Decision{Shard: "cache-9", Step: rollout.StepHandOver}, nil, nil},
+		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, func(f *plantest.Shard) {
+			addSecond(f)
+			f.Pod.Annotations[annotations.Receive] = ""
+		}, []string{`patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"first"}}}`}},
+		"it hands over its items, and its agent is older": {rollout.Decision{Step: rollout.StepHandOver}, func(f *plantest.Shard) { addSecond(f) }, []string{"delete Pod first"}},
+		"it has handed over its items": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
+			addSecond(f).Annotations[annotations.Receive] = string(f.Pod.UID)
+		}, []string{"delete Pod first"}},
+		"its image is checked": {rollout.Decision{Step: rollout.StepPreflight}, nil, nil},
+		"it doesn't exist":     {rollout.Decision{Shard: "cache-9", Step: rollout.StepHandOver}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(old, old, update)
@@ -266,6 +273,15 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// addSecond adds the pod that will take over.
+func addSecond(f *plantest.Shard) *corev1.Pod {
+	f.Set = shardtest.ReplicaSet("cache-0", f.UpdateRevision)
+	pod := shardtest.Pod("second", f.UpdateRevision)
+	pod.Annotations[annotations.Receive] = ""
+	f.Pods["cache-0"] = append(f.Pods["cache-0"], pod)
+	return pod
 }
 
 func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {

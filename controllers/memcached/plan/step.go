@@ -47,11 +47,18 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 	case rollout.StepUpdateInPlace:
 		a.Patch = append(a.Patch, patchInPlace(s, to, d.Change.Method, obs.Now))
 	case rollout.StepDrain:
-		if !s.Draining {
+		switch {
+		case s.Rollout.HandsOver:
+			a.Delete = append(a.Delete, s.Active)
+		case !s.Draining:
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		}
 	case rollout.StepHandOver:
-		a.Delete = append(a.Delete, s.Active)
+		if resources.HandsOverOnRequest(s.Active, s.Next) {
+			a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))
+		} else {
+			a.Delete = append(a.Delete, s.Active)
+		}
 	case rollout.StepRecreate:
 		if s.Template.Hash() == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)

@@ -73,7 +73,10 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec, name)
-		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict))})
+		pod.WithAnnotations(map[string]string{
+			annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict)),
+			annotations.Receive:  "", // the agent reads it
+		})
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
@@ -190,6 +193,7 @@ func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 			file(agentwire.ProtectionFile, annotations.Protection),
 			file(agentwire.RestartFile, v1beta1.AnnotationRestart),
 			file(agentwire.StopFile, annotations.Stop),
+			file(agentwire.ReceiveFile, annotations.Receive),
 			file(agentwire.DiscoveryFile, annotations.Discovery),
 		)),
 	}

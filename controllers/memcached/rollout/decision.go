@@ -30,10 +30,10 @@ const (
 	StepRecordFailure Step = "RecordFailure"
 	// StepSurge sets the template to the target and creates a second pod from it.
 	StepSurge Step = "Surge"
-	// StepDrain makes the ReplicaSet delete the first of two pods.
+	// StepDrain deletes the first of two pods: the ReplicaSet does it, or the operator, if the second one has, or receives,
+	// the items. The ReplicaSet may not have seen yet which of them is ready, and must not delete that one.
 	StepDrain Step = "Drain"
-	// StepHandOver deletes the first of two pods, which then hands over its items to the second. The
-	// ReplicaSet would delete the one that isn't ready.
+	// StepHandOver requests the second of two pods to receive the items of the first.
 	StepHandOver Step = "HandOver"
 	// StepRecreate sets the template to the target and deletes the broken pod.
 	StepRecreate Step = "Recreate"

@@ -32,10 +32,10 @@
 //	Recreate  the image                         its container restarts with its items
 //	Replace   what items can't be kept across   a new pod starts, empty or with a handover
 //
-// A second pod that can receive the items of the first one runs and doesn't serve. The first one is
-// deleted then (StepHandOver), and keeps serving until it has handed over its items. Another second
-// pod serves first (StepDrain). Clients then reach both pods, which have different items, so this step
-// is taken also while paused.
+// A second pod that can receive the items of the first one runs and doesn't serve. It is requested to
+// receive them then (StepHandOver), and the first one keeps serving until the second does. Another
+// second pod serves at once. The first one is deleted then (StepDrain), also while paused: clients
+// may reach both pods, which have different items.
 //
 // Rules:
 //   - The operator makes at most one shard unavailable at a time. It changes no shard while

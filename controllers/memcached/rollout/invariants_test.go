@@ -22,13 +22,13 @@ func violation(in Input, d Decision) string {
 		}
 		return doneViolation(in)
 	case d.Step == StepNone || d.Step == StepPreflight:
-		if (in.Paused || in.Invalid != "") && bothServe(*s) {
+		if (in.Paused || in.Invalid != "") && mustDrain(*s) {
 			return "two pods serve until it is no longer paused or invalid"
 		}
 		return gateViolation(in, d)
 	case d.Gate != "":
 		return fmt.Sprintf("%s although %s blocks", d.Step, d.Gate)
-	case (in.Paused || in.Invalid != "" && d.Step != StepRevert) && !bothServe(*s):
+	case (in.Paused || in.Invalid != "" && d.Step != StepRevert) && !mustDrain(*s):
 		return string(d.Step) + " while paused or invalid"
 	case d.NeedsIntervention && (d.Step != StepAwait || s.Next == nil || s.Next.Reason == "" || d.Message != s.Next.Reason):
 		return string(d.Step) + " needs intervention"
@@ -146,7 +146,10 @@ func stepViolation(in Input, s Shard, d Decision) string {
 		}
 	case StepHandOver:
 		if s.Next == nil || s.Next.State != Receiving || s.Failed != "" {
-			return "the first pod is deleted before the second can receive its items"
+			return "the second pod is requested to receive items before it can"
+		}
+		if s.HandsOver {
+			return "a handover is requested twice"
 		}
 	case StepRecreate:
 		switch {

@@ -25,7 +25,7 @@ type world struct {
 	windowOpensAt    time.Duration
 	hitRatioGate     *modelHitRatioGate
 	restoreRunning   string
-	// handsOver is whether a terminating pod hands over its items to the second one.
+	// handsOver is whether a pod hands over its items to the second one, when that is requested or it terminates.
 	handsOver bool
 	// byHandover is whether updates hand over items instead of restarting memcached.
 	byHandover bool
@@ -65,6 +65,8 @@ type modelPod struct {
 	state                 State
 	reason                string
 	terminating, draining bool
+	// receives is the number of the pod whose items it is requested to receive; 0 for none.
+	receives int
 	// moves is whether the user wants the pod replaced on another node.
 	moves     bool
 	container int

@@ -10,9 +10,9 @@ import (
 // observedShard is a shard as the operator observes it, and the pod that runs it.
 type observedShard struct {
 	Shard
-	of     *modelShard
-	pod    *modelPod
-	podWas modelPod
+	of        *modelShard
+	pod, next *modelPod
+	podWas    modelPod
 	// moveStarted is whether the replacement of the pod by one on another node has.
 	moveStarted bool
 }
@@ -59,6 +59,7 @@ func (w *world) observe(s *modelShard) observedShard {
 	observed.ToTarget.ReplacementAnnounced = w.replacementAnnounced(s)
 	observed.Rollback = w.podChange(pod, s.template, true)
 	if next != nil {
+		observed.next, observed.HandsOver = next, next.receives == pod.number && !pod.terminating
 		observed.Next = &Pod{Revision: s.template.String(), State: next.state, Terminating: next.terminating, Reason: next.reason}
 	} else if s.podRejected && w.needsSurge(observed) {
 		observed.Next = &Pod{Revision: s.template.String(), State: Broken, Reason: "a quota doesn't allow it"}
@@ -136,6 +137,9 @@ func (s *modelShard) moveStarted(p *modelPod) bool {
 // needsSurge reports whether a shard needs two pods, as the controller does.
 func (w *world) needsSurge(s observedShard) bool {
 	takesOver := s.Next != nil && s.Next.State == Serving
+	if s.HandsOver && s.next.state != Broken {
+		return true
+	}
 	return s.pod != nil && s.Template == s.Target && s.Pod.Revision != s.Template && s.Failed == "" && s.ToTarget.Method == Replace &&
 		s.Pod.State != Broken && !s.Pod.Terminating && !(s.podWas.draining && takesOver)
 }

@@ -74,9 +74,9 @@ func isUnfinished(in Input, s Shard) bool {
 
 func decide(in Input, s Shard) Decision {
 	switch {
-	case in.Paused && !bothServe(s):
+	case in.Paused && !mustDrain(s):
 		return blockedBy(s, GatePaused, "nothing is changed until spec.paused is false")
-	case in.Invalid != "" && !bothServe(s):
+	case in.Invalid != "" && !mustDrain(s):
 		return blockedBy(s, GateUpdateStrategyInvalid, in.Invalid)
 	case s.Pod.State == Absent:
 		return blockedBy(s, GateShardUnavailable, "shard "+s.Name+" has no pod yet")
@@ -91,10 +91,10 @@ func decide(in Input, s Shard) Decision {
 	}
 }
 
-// bothServe reports whether clients reach two pods of a shard, which have different items. One of them has to go, whatever
-// else must not be changed.
-func bothServe(s Shard) bool {
-	return s.Next != nil && s.Next.State == Serving && s.Pod.State == Serving && !s.Pod.Terminating
+// mustDrain reports whether clients reach two pods of a shard, which have different items, or the first one has handed
+// over its items. It has to go, whatever else must not be changed.
+func mustDrain(s Shard) bool {
+	return s.Next != nil && s.Next.State == Serving && !s.Pod.Terminating && (s.Pod.State == Serving || s.HandsOver)
 }
 
 // begin starts the update of a shard, unless a gate blocks it.
@@ -162,7 +162,7 @@ func continueReplacement(in Input, s Shard) Decision {
 		return withMessage(toTarget(s, StepRecordFailure), s.Next.Reason)
 	case s.Next.State == Serving && !s.Pod.Terminating:
 		return toTarget(s, StepDrain)
-	case s.Next.State == Receiving && !s.Pod.Terminating:
+	case s.Next.State == Receiving && !s.Pod.Terminating && !s.HandsOver:
 		if d, blocked := shardUnavailable(in, s); blocked {
 			return d // no pod of this shard serves at the end of a handover
 		}
@@ -178,6 +178,8 @@ func continueReplacement(in Input, s Shard) Decision {
 // goes back to the revision of the pod that stays.
 func abandonReplacement(s Shard) Decision {
 	switch {
+	case s.HandsOver && mustDrain(s): // a handover is completed: which pod has the items is known only then
+		return toTarget(s, StepDrain)
 	case s.Next != nil || s.Pod.Terminating:
 		return toTarget(s, StepAwait) // the ReplicaSet deletes one of the two
 	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == s.Target:

@@ -267,7 +267,7 @@ func (s *sequence) converge() error {
 // checkShard checks a shard in the steady state.
 func (s *sequence) checkShard(shard observedShard, d Decision) error {
 	switch p := shard.pod; {
-	case bothServe(shard.Shard):
+	case mustDrain(shard.Shard):
 		return fmt.Errorf("two pods of %s serve in the steady state", shard.Name)
 	case len(shard.of.pods) != 1 && (!shard.of.surge || d.Done() && !s.paused):
 		return fmt.Errorf("%s has %d pods in the steady state", shard.Name, len(shard.of.pods))

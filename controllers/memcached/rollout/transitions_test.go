@@ -89,13 +89,16 @@ func (w *world) podTransitions(s *modelShard, p *modelPod) []transition {
 		all = append(all, transition{who, what, takes, do})
 	}
 	successor := slices.IndexFunc(s.pods, func(o *modelPod) bool { return o != p && !o.terminating && o.state != Broken })
-	if p.terminating && w.handsOver && p.state == Serving && p.items && successor >= 0 && s.pods[successor].state != Serving {
-		if next := s.pods[successor]; next.state == Receiving {
+	if w.handsOver && p.state == Serving && p.items && successor >= 0 && s.pods[successor].state != Serving {
+		if next := s.pods[successor]; next.state == Receiving && (p.terminating || next.receives == p.number) {
 			add("agent", fmt.Sprintf("%s hands over its items to %s", s.name, next.revision), 10*time.Second, func() {
-				p.state, next.state, next.items, next.cold, next.startReported, s.disrupted = Starting, Serving, true, false, true, false
+				p.state, p.items = Starting, false
+				next.state, next.items, next.cold, next.startReported, s.disrupted = Serving, true, false, true, false
 			})
 		}
-		return all // it serves in the meantime
+		if p.terminating {
+			return all // it serves in the meantime
+		}
 	}
 	if p.terminating {
 		add("kubelet", fmt.Sprintf("removes the pod %s of %s", p.revision, s.name), time.Second, func() {

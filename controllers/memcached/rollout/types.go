@@ -23,7 +23,7 @@ type State int
 
 // The states. A Broken pod doesn't run memcached and will not serve by itself. A Receiving one runs
 // it without clients, and will serve when it has the items of the pod before it, which it receives
-// as soon as that one is being deleted.
+// as soon as that is requested, or that one is being deleted.
 const (
 	Absent State = iota
 	Starting
@@ -119,6 +119,8 @@ type Shard struct {
 	Pod Pod
 	// Next is the pod that is to take over; nil while there is none.
 	Next *Pod
+	// HandsOver is whether Next was requested to take over the items of Pod, which isn't deleted until it has.
+	HandsOver bool
 	// PredecessorTerminating is whether a former or surplus pod of the shard still terminates.
 	PredecessorTerminating bool
 	// Failed is why the update failed on this shard; empty when it didn't.

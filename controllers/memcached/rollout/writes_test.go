@@ -105,9 +105,12 @@ func (w *world) podWrites(d Decision, s observedShard) []write {
 		}
 		return patch("revert stop", func() { p.stop = modelToken{} })
 	case StepDrain:
+		if s.HandsOver {
+			return patch("delete", func() { w.terminate(s.of, p, byOperator) })
+		}
 		return patch("drain", func() { p.draining = true })
 	case StepHandOver:
-		return patch("delete", func() { w.terminate(s.of, p, byOperator) })
+		return []write{{"request", func() { s.next.receives = p.number }}}
 	case StepUpdateInPlace:
 		return patch("update", func() {
 			p.update = &modelUpdate{revision: to, from: p.revision, at: w.now, method: d.Change.Method, container: p.container}

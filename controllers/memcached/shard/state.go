@@ -72,7 +72,9 @@ func evaluate(o Observation, in Inputs) State {
 		PredecessorTerminating: o.PredecessorTerminating, ResourcesDrifted: resizes.drifted, AgentRetry: report.retry,
 		StopAnnounced: strings.HasPrefix(o.Active.Annotations[annotations.Stop], o.stopPrefix()) && !o.stopPending(),
 	}
+	r.HandsOver = o.Next != nil && o.Next.Annotations[annotations.Receive] == string(o.Active.UID) && !r.Pod.Terminating
 	surges := needsSecondPod(r) && o.replacementStarted(target) && !(draining && o.nextState.State == rollout.Serving)
+	surges = surges || r.HandsOver && o.nextState.State != rollout.Broken // until one pod is known to have the items
 	r.Next = nextPod(&o, target, surges, in)
 	return State{Observation: o, Agent: report.agent, Target: target, Attempt: in.attempt, Draining: draining, Surges: surges, Rollout: r, Rewritten: in.rewrites(&o)}
 }

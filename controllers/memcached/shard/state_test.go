@@ -174,6 +174,33 @@ func TestShardNeedsSecondPodUntilItTakesOver(t *testing.T) {
 			return f
 		}, false},
 		{"the spec changed since", func(t *testing.T) *fixture { return newFixture(update, old, podRevision(t, memory("256Mi"))) }, false},
+		{"the second pod has taken over, and the first isn't deleted yet", func(*testing.T) *fixture {
+			f := newReplacement(old, update)
+			f.pods[0].Annotations[corev1.PodDeletionCost] = DrainedPodDeletionCost
+			f.addPod("second", update).Annotations[annotations.Receive] = string(f.pods[0].UID)
+			return f
+		}, true},
+		{"the spec changed since, and the second pod takes over", func(t *testing.T) *fixture {
+			f := newFixture(update, old, podRevision(t, memory("256Mi")))
+			second := f.addPod("second", update)
+			second.Annotations[annotations.Receive] = string(f.pods[0].UID)
+			shardtest.Starting(second)
+			return f
+		}, true},
+		{"the spec changed since, and the second pod crashes", func(t *testing.T) *fixture {
+			f := newFixture(update, old, podRevision(t, memory("256Mi")))
+			second := f.addPod("second", update)
+			second.Annotations[annotations.Receive] = string(f.pods[0].UID)
+			shardtest.Crashing(second)
+			return f
+		}, false},
+		{"the spec changed since, and the second pod was to replace another one", func(t *testing.T) *fixture {
+			f := newFixture(update, old, podRevision(t, memory("256Mi")))
+			second := f.addPod("second", update)
+			second.Annotations[annotations.Receive] = "another"
+			shardtest.Starting(second)
+			return f
+		}, false},
 		{"the pod is rolled back in place", func(t *testing.T) *fixture {
 			return newFixture(old, podRevision(t, version("1.6.38")), old)
 		}, false},

@@ -95,6 +95,8 @@ type Saved struct {
 	damage string
 	// Ran is whether memcached has run with this directory before.
 	Ran bool
+	// HandedOver is whether another pod got the items, or may have.
+	HandedOver bool
 	// Last is the agent's record of the last run, zero if there is none.
 	Last Stop
 }
@@ -108,6 +110,9 @@ func MemoryPath(dir string) string { return filepath.Join(dir, "memory") }
 // receptionPath is a file that exists while a handover has not completed the items. It
 // contains the phase: a pod in Receiving has served no client, and may receive again.
 func receptionPath(dir string) string { return filepath.Join(dir, "reception") }
+
+// AfterHandover stands for a phase in which another pod has the items, or may have changed them.
+const AfterHandover wire.Phase = "AfterHandover"
 
 // MarkReception writes that the items are those of a handover that is not complete, and its phase.
 func MarkReception(dir string, phase wire.Phase) error {
@@ -149,7 +154,8 @@ func Read(dir string) (Saved, error) {
 	if err != nil {
 		return s, err
 	}
-	if incomplete != "" && incomplete != wire.PhaseReceiving {
+	s.HandedOver = incomplete == AfterHandover
+	if incomplete != "" && incomplete != wire.PhaseReceiving && !s.HandedOver {
 		s.Ran, s.damage = true, "the handover was interrupted when clients of both pods had changed items"
 		return s, nil
 	}

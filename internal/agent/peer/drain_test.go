@@ -82,3 +82,25 @@ func TestSourceIsNeededUntilTheServiceLeadsToTheTarget(t *testing.T) {
 		}
 	})
 }
+
+// Until the operator deletes it, the Service leads to both.
+func TestSourceIsNeededUntilItIsDeleted(t *testing.T) {
+	for deletedAfter, want := range map[time.Duration]time.Duration{
+		5 * time.Second:     5 * time.Second,
+		2 * deletionTimeout: deletionTimeout, // the operator doesn't run
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			deleted := make(chan struct{})
+			time.AfterFunc(deletedAfter, func() { close(deleted) })
+			status := func(context.Context, string) (wire.Status, error) {
+				return wire.Status{PodUID: "other", Phase: wire.PhaseFollowing}, nil
+			}
+			s := &Source{Config: Config{PodUID: "own", Service: "cache-0:11213"}, network: Network{Status: status}, drainUntil: time.Now().Add(time.Hour), deleted: deleted}
+			began := time.Now()
+			s.AwaitRouted(t.Context())
+			if took := time.Since(began); took != want+2*endpointPropagation {
+				t.Errorf("deleted after %s: the source was needed for %s", deletedAfter, took)
+			}
+		})
+	}
+}

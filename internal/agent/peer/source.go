@@ -23,6 +23,9 @@ const (
 	// contentTimeout is how long after the drain's timeout the target still gets items. The kubelet kills the agent 30 s
 	// after the drain's timeout.
 	contentTimeout = 15 * time.Second
+	// deletionTimeout is how long a pod that hands over its items at the operator's request waits for its deletion while
+	// the target serves too. The operator deletes it within a second, and after the operator's own restart within some.
+	deletionTimeout = 30 * time.Second
 	// keyInterval is how often a missing key file is read.
 	keyInterval = time.Second
 )
@@ -33,20 +36,26 @@ type Event int
 const (
 	// Begins needs a reply after Source.Begin.
 	Begins Event = iota
+	// Commits needs a record that another pod may serve.
+	Commits
 	// Stops needs memcached's items saved.
 	Stops
 	// Resumes needs memcached to serve again.
 	Resumes
 	// Abandons stops memcached and the agent, since another pod may have served.
 	Abandons
-	// Completes stops the agent.
+	// Completes reports that the other pod serves.
 	Completes
+	// Releases reports that the session is over.
+	Releases
 )
 
 // Request is an event of a source.
 type Request struct {
 	Source *Source
 	Event  Event
+	// Requested is whether a session that begins is of a pod that was requested to take over.
+	Requested bool
 	// Result is that of a handover that completes.
 	Result handover.Result
 	// Reply has room for one.
@@ -68,16 +77,28 @@ func Serve(c Config, network Network, requests chan<- Request, ports chan<- int,
 		log.Warn("This pod does not hand over its items", "error", err)
 		return
 	}
-	ports <- listener.Addr().(*net.TCPAddr).Port
-	offer := func(ctx context.Context) (handover.Offer, error) {
-		s, err := NewSource(c, network, requests)
+	address := listener.Addr()
+	ports <- address.(*net.TCPAddr).Port
+	offer := func(ctx context.Context, requested bool) (handover.Offer, error) {
+		s, err := NewSource(c, network, requests, requested)
 		if err != nil {
 			return handover.Offer{}, err
 		}
-		return s.offer(ctx)
+		offer, err := s.offer(ctx)
+		if err != nil {
+			s.Release()
+		}
+		return offer, err
 	}
-	if err := handover.Serve(context.Background(), listener, key, offer, log); err != nil {
-		log.Error("This pod no longer hands over its items", "error", err)
+	for {
+		err := handover.Serve(context.Background(), listener, key, offer, log)
+		if err == nil { // the other pod has the items, and can hand them back
+			listener, err = net.Listen("tcp", address.String())
+		}
+		if err != nil {
+			log.Error("This pod no longer hands over its items", "error", err)
+			return
+		}
 	}
 }
 
@@ -90,9 +111,11 @@ type Source struct {
 
 	// Of Begin.
 	drainUntil time.Time
-	client     *process.Client
-	arguments  []string
-	version    string
+	// deleted is closed once the pod is being deleted; nil if it was before.
+	deleted   <-chan struct{}
+	client    *process.Client
+	arguments []string
+	version   string
 
 	// stopped is whether memcached has saved its items and exited.
 	stopped bool
@@ -101,14 +124,15 @@ type Source struct {
 }
 
 // NewSource begins the handover to a target that has connected. The error is the supervisor's.
-func NewSource(c Config, network Network, requests chan<- Request) (*Source, error) {
+func NewSource(c Config, network Network, requests chan<- Request, requested bool) (*Source, error) {
 	s := &Source{Config: c, network: network, requests: requests}
-	return s, s.request(Begins, handover.Result{})
+	return s, s.send(Request{Event: Begins, Requested: requested})
 }
 
-// Begin sets what the source reads: a memcached that serves at most until drainUntil.
-func (s *Source) Begin(drainUntil time.Time, client *process.Client, arguments []string, version string) {
-	s.drainUntil, s.client, s.arguments, s.version = drainUntil, client, arguments, version
+// Begin sets what the source reads: a memcached that serves at most until drainUntil. deleted is closed once the pod is
+// being deleted; nil if it is.
+func (s *Source) Begin(drainUntil time.Time, deleted <-chan struct{}, client *process.Client, arguments []string, version string) {
+	s.drainUntil, s.deleted, s.client, s.arguments, s.version = drainUntil, deleted, client, arguments, version
 }
 
 // offer returns an error if the memory file can't be read as memcached does.
@@ -146,7 +170,11 @@ func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
 
 // request returns the supervisor's answer.
 func (s *Source) request(event Event, result handover.Result) error {
-	request := Request{Source: s, Event: event, Result: result, Reply: make(chan error, 1)}
+	return s.send(Request{Event: event, Result: result})
+}
+
+func (s *Source) send(request Request) error {
+	request.Source, request.Reply = s, make(chan error, 1)
 	s.requests <- request
 	return <-request.Reply
 }
@@ -192,15 +220,28 @@ func (s *Source) Stop(context.Context) error {
 // Resume lets memcached serve again with its items.
 func (s *Source) Resume() { _ = s.request(Resumes, handover.Result{}) }
 
+// Commit lets an agent that starts again not serve memcached's items.
+func (s *Source) Commit() error { return s.request(Commits, handover.Result{}) }
+
 // Abandon stops memcached and ends this agent: another pod may have served since.
 func (s *Source) Abandon() { _ = s.request(Abandons, handover.Result{}) }
+
+// Release lets memcached serve on if it does.
+func (s *Source) Release() { _ = s.request(Releases, handover.Result{}) }
 
 // Complete ends this agent.
 func (s *Source) Complete(result handover.Result) { _ = s.request(Completes, result) }
 
 // AwaitRouted waits until the Service leads to the target that serves together with this pod, and as long again: the proxies
-// of other nodes can be as slow as this node's.
+// of other nodes can be as slow as this node's. A pod that isn't being deleted yet is ready, so the Service leads to both.
 func (s *Source) AwaitRouted(ctx context.Context) {
+	if s.deleted != nil {
+		select {
+		case <-s.deleted:
+		case <-ctx.Done():
+		case <-time.After(deletionTimeout):
+		}
+	}
 	began := time.Now()
 	defer func() { sleep(ctx, time.Since(began)) }()
 	_ = Drain(ctx, s.network.Status, s.Service, s.PodUID, wire.PhaseFollowing, time.Until(s.drainUntil))

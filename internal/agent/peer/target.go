@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,7 +34,7 @@ const (
 	// acceptTimeout bounds the attempt to connect to the other pod after a failure. The kernel accepts within
 	// milliseconds, and a second or three later if one or two packets were lost.
 	acceptTimeout = 10 * time.Second
-	// notReadyInterval is between the attempts while the other pod is not being deleted.
+	// notReadyInterval is between the attempts while the other pod keeps its items.
 	notReadyInterval = 500 * time.Millisecond
 	// failureInterval is between the attempts after a failure.
 	failureInterval = time.Second
@@ -49,6 +51,10 @@ type Target struct {
 	Version   string
 	Log       *slog.Logger
 	Reports   chan<- Report
+	// Delay is how long to wait before the search for the other pod.
+	Delay time.Duration
+	// RequestFile contains the UID of the pod that the operator requests this one to replace.
+	RequestFile string
 }
 
 // Report has one of its other fields, or none if there is nothing to
@@ -91,6 +97,9 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 		return
 	}
 	if other == nil {
+		if !sleep(ctx, t.Delay) {
+			return
+		}
 		found, reason := findOther(ctx, t.PodUID, func(ctx context.Context) (wire.Status, error) { return t.Network.Status(ctx, t.Service) })
 		if found == nil {
 			t.report(ctx, Report{Reason: reason})
@@ -106,14 +115,18 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 	t.report(ctx, t.receive(ctx, other, key))
 }
 
-// receive returns the last report. It waits while the other pod is not being deleted: the operator deletes it during an
-// update, and may be paused or not run. Two pods that serve would have different items.
+// receive returns the last report. It waits until the other pod is being deleted, or the operator requests this one to
+// replace it. Two pods that serve would have different items.
 func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Report {
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: t.PodUID, Shard: t.Service, Owner: t.Owner,
 		Memcached: t.Process.Client.Server, Scan: t.scan,
 		Progress: func(p handover.Progress) { t.report(ctx, Report{Progress: &p}) },
 		Log:      t.Log,
+		Requested: func() bool {
+			source, err := os.ReadFile(t.RequestFile)
+			return err == nil && strings.TrimSpace(string(source)) == other.PodUID
+		},
 	}
 	if t.Mode == wire.ModeAvailable {
 		target.Ready = func() { t.report(ctx, Report{Ready: true}) }

@@ -20,6 +20,9 @@ const (
 	// the next container starts with the arguments, or the agent applies them when the
 	// file is empty again.
 	StopFile = "stop"
+	// ReceiveFile contains the UID of the shard's other pod, which this one is to replace: it receives the items although
+	// that one isn't being deleted.
+	ReceiveFile = "receive"
 	// ProtectionFile contains what the spec states about the protections of the cache, as Protections in JSON.
 	ProtectionFile = "protection"
 	// DiscoveryFile contains what clients with auto discovery read: a line with the version of

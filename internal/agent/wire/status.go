@@ -14,7 +14,7 @@ const Port = 11212
 // StatusPath is the path of the status.
 const StatusPath = "/status"
 
-// HandoverPort is the TCP port on which the agent of a pod that is being deleted hands
+// HandoverPort is the TCP port on which the agent of a pod that is being deleted or replaced hands
 // its items over.
 const HandoverPort = 11213
 
@@ -112,7 +112,7 @@ type Start struct {
 // Progress is how far a handover is.
 type Progress struct {
 	// Pass counts the scans of the other pod's items, from 1. It is 0 while the other
-	// pod is not being deleted yet.
+	// pod doesn't hand over its items yet.
 	Pass int `json:"pass"`
 	// Items is the number of items received so far, Total the number of items of the
 	// other pod.

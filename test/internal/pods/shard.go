@@ -180,7 +180,7 @@ func (s *Shard) MetricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.m
 func (s *Shard) Annotate(name, value string) {
 	s.T.Helper()
 	s.updates++
-	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.ProtectionFile: "", agentwire.DiscoveryFile: ""}
+	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.ReceiveFile: "", agentwire.ProtectionFile: "", agentwire.DiscoveryFile: ""}
 	for file := range content {
 		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -48,6 +48,10 @@ var defects = []defect{
 		"s.Next.State == Serving && !s.Pod.Terminating:",
 		"s.Next.State != Broken && !s.Pod.Terminating:",
 	}}},
+	{"a pod is deleted when its handover starts", plan + "step.go", []edit{{
+		"if resources.HandsOverOnRequest(s.Active, s.Next) {",
+		"if !resources.HandsOverOnRequest(s.Active, s.Next) {",
+	}}},
 	{"a stop is not announced", planner, []edit{{
 		"change.Method >= Recreate && s.Pod.State == Serving",
 		"change.Method > Recreate && s.Pod.State == Serving",
