@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -39,7 +40,10 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 	}
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
-		err := w.client.Apply(ctx, o.WithPreconditions(o.UID, o.Version), client.FieldOwner(v1beta1.ManagedByValue), client.ForceOwnership)
+		err := w.applyObject(ctx, o.WithPreconditions(o.UID, o.Version))
+		if o.Fallback != nil && apiserver.IsRejected(err) && !apiserver.IsTerminating(err) {
+			err = w.applyObject(ctx, o.Fallback)
+		}
 		if apiserver.IsTerminating(err) {
 			return plan.Result{Gone: true}
 		}
@@ -63,6 +67,10 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 		}
 	}
 	return *r
+}
+
+func (w writer) applyObject(ctx context.Context, o runtime.ApplyConfiguration) error {
+	return w.client.Apply(ctx, o, client.FieldOwner(v1beta1.ManagedByValue), client.ForceOwnership)
 }
 
 // changeFinalizer creates the final backup, and adds or removes the finalizer.

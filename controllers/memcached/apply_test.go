@@ -14,8 +14,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -131,6 +133,42 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 				t.Error("the new object was written")
 			}
 		})
+	}
+}
+
+// rejectsSmall is a client of an API server with a limit range.
+type rejectsSmall struct {
+	client.Client
+	applied []string
+}
+
+func (c *rejectsSmall) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	name := *o.(*corev1ac.PodApplyConfiguration).Name
+	c.applied = append(c.applied, name)
+	if name == "small" {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, name, errors.New("minimum cpu usage per Container is 10m, but request is 1m"))
+	}
+	return nil
+}
+
+func TestRejectedObjectIsWrittenAsItsFallback(t *testing.T) {
+	key := resources.Key{Kind: resources.KindPod, Name: "preflight"}
+	small, large, other := corev1ac.Pod("small", "default"), corev1ac.Pod("large", "default"), corev1ac.Pod("other", "default")
+	for name, c := range map[string]struct {
+		object   resources.Object
+		applied  []string
+		rejected int
+	}{
+		"accepted":           {resources.Object{Key: key, Apply: other, Fallback: large}, []string{"other"}, 0},
+		"rejected":           {resources.Object{Key: key, Apply: small, Fallback: large}, []string{"small", "large"}, 0},
+		"both are":           {resources.Object{Key: key, Apply: small, Fallback: small}, []string{"small", "small"}, 1},
+		"without a fallback": {resources.Object{Key: key, Apply: small}, []string{"small"}, 1},
+	} {
+		c1 := &rejectsSmall{}
+		r := writer{c1}.apply(t.Context(), nil, plan.Actions{Apply: []plan.Apply{{Object: c.object}}})
+		if !slices.Equal(c1.applied, c.applied) || len(r.Rejections) != c.rejected || r.Applied[key] != (c.rejected == 0) {
+			t.Errorf("%s: wrote %q with the rejections %v", name, c1.applied, r.Rejections)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
@@ -56,6 +58,19 @@ func TestShardLeavesALostNodeAfterAMinute(t *testing.T) {
 				t.Errorf("tolerations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A quota or a limit range accepts or rejects a container for its amounts, and Kubernetes derives the pod's QoS class from them.
+func TestInitContainerHasTheAmountsOfTheShard(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "ephemeral-storage": resource.MustParse("1Gi")}
+	}
+	pod := shardPod(t, func(s *v1beta1.MemcachedSpec) {
+		s.Resources = &v1beta1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("1", "1Gi")}
+	})
+	if own := pod.Containers[0].Resources; !equality.Semantic.DeepEqual(own.Limits, list("1", "1Gi")) || !equality.Semantic.DeepEqual(pod.InitContainers[0].Resources, own) {
+		t.Errorf("the init container has %+v, and memcached %+v", pod.InitContainers[0].Resources, own)
 	}
 }
 

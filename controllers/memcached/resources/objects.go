@@ -230,6 +230,8 @@ type Desired struct {
 type Object struct {
 	Key   Key
 	Apply runtime.ApplyConfiguration
+	// Fallback is written if the API server rejects Apply; nil for none.
+	Fallback runtime.ApplyConfiguration
 }
 
 // Builder builds the objects of one Memcached, whose spec must have the API server's defaults.

@@ -65,7 +65,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithTerminationGracePeriodSeconds(int64((drainTimeout(b.memcached) + saveTimeout) / time.Second)).
 			WithSecurityContext(common.security).
 			WithVolumes(volumes(revision.Volume)...).
-			WithInitContainers(agentInstaller(b.options)).
+			WithInitContainers(agentInstaller(b.options, common.resources)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
 	if shard.AvoidNode != "" {
 		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
@@ -200,15 +200,14 @@ func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 }
 
 // agentInstaller returns the init container that copies the agent into the pod, so that any image
-// of memcached works.
-func agentInstaller(options Options) *corev1ac.ContainerApplyConfiguration {
-	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+// of memcached works. With the amounts of the memcached container, it costs nothing, passes the quotas and limit ranges that
+// the container passes, and leaves the pod's QoS class to the user.
+func agentInstaller(options Options, resources *corev1ac.ResourceRequirementsApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(initContainer).
 		WithImage(options.AgentImage).
 		WithCommand("/agent", "install", agentPath).
-		WithResources(corev1ac.ResourceRequirements().WithRequests(small).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: small[corev1.ResourceMemory]})).
+		WithResources(resources).
 		WithSecurityContext(containerSecurity()).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName("agent").WithMountPath(agentPath))
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -34,27 +35,40 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	pod.Spec.NodeName = shard.Spec.NodeName
 	// what the platform has added to the shard's pod matters on its node, too
 	pod.Spec.ImagePullSecrets, pod.Spec.Tolerations, pod.Spec.PriorityClassName = shard.Spec.ImagePullSecrets, shard.Spec.Tolerations, shard.Spec.PriorityClassName
-	// The pod has the shard's limit and requests next to nothing: a full node must not block the
-	// update of its shards.
-	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
-	limit := corev1.ResourceList{corev1.ResourceMemory: revision.Resources.Limits[corev1.ResourceMemory]}
+	build := func(amounts corev1.ResourceRequirements) runtime.ApplyConfiguration {
+		return b.preflightPod(name, pod, running.ImagePullPolicy, revision, convert[corev1ac.ResourceRequirementsApplyConfiguration](amounts))
+	}
+	return Object{Key: Key{KindPod, name}, Apply: build(preflightResources(revision.Resources)), Fallback: build(revision.Resources)}
+}
+
+// preflightResources returns the amounts of a shard with requests of next to nothing: a full node must not block the update of
+// its shards. A limit range may require more.
+func preflightResources(of corev1.ResourceRequirements) corev1.ResourceRequirements {
+	small := *of.DeepCopy()
+	for name, most := range map[corev1.ResourceName]resource.Quantity{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")} {
+		if request := small.Requests[name]; request.Cmp(most) > 0 {
+			small.Requests[name] = most
+		}
+	}
+	return small
+}
+
+func (b *Builder) preflightPod(name string, pod corev1.PodTemplateSpec, policy corev1.PullPolicy, revision PodRevision, amounts *corev1ac.ResourceRequirementsApplyConfiguration) *corev1ac.PodApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(Container).
 		WithImage(revision.Image.Reference).
 		WithCommand(agentPath+"/agent", "preflight").
 		WithArgs("-arguments", revision.ArgumentsText).
-		WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(limit)).
+		WithResources(amounts).
 		WithSecurityContext(containerSecurity()).
 		WithReadinessProbe(convert[corev1ac.ProbeApplyConfiguration](NeverReady())).
 		WithVolumeMounts(
 			corev1ac.VolumeMount().WithName("agent").WithMountPath(agentPath).WithReadOnly(true),
 		)
-	if running.ImagePullPolicy != "" {
-		container.WithImagePullPolicy(running.ImagePullPolicy)
+	if policy != "" {
+		container.WithImagePullPolicy(policy)
 	}
-	installer := agentInstaller(b.options)
-	installer.Resources.WithRequests(requests)
-	return Object{Key: Key{KindPod, name}, Apply: corev1ac.Pod(name, b.namespace).
+	return corev1ac.Pod(name, b.namespace).
 		WithLabels(pod.Labels).
 		WithAnnotations(pod.Annotations).
 		WithOwnerReferences(b.owner).
@@ -67,6 +81,6 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 					WithSizeLimit(resource.MustParse("32Mi"))),
 			).
-			WithInitContainers(installer).
-			WithContainers(container))}
+			WithInitContainers(agentInstaller(b.options, amounts)).
+			WithContainers(container))
 }

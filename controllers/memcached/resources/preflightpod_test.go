@@ -4,10 +4,22 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
+
+// resourcesOfPreflight returns those of the containers of a preflight pod, the first one of which installs the agent.
+func resourcesOfPreflight(pod runtime.ApplyConfiguration) (all []corev1.ResourceRequirements) {
+	spec := pod.(*corev1ac.PodApplyConfiguration).Spec
+	for _, c := range append(spec.InitContainers, spec.Containers...) {
+		all = append(all, *convert[corev1.ResourceRequirements](c.Resources))
+	}
+	return all
+}
 
 func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 	type input struct {
@@ -18,7 +30,10 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 		options Options
 	}
 	first := func() input {
-		p := input{spec: memcached(1, nil).Spec, image: Image{Reference: fallback, Version: "1.6.45"}, options: options}
+		p := input{spec: memcached(1, func(s *v1beta1.MemcachedSpec) {
+			s.Resources = &v1beta1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "ephemeral-storage": resource.MustParse("1Gi")},
+				Requests: corev1.ResourceList{"ephemeral-storage": resource.MustParse("10Mi")}}
+		}).Spec, image: Image{Reference: fallback, Version: "1.6.45"}, options: options}
 		p.pod.Spec.NodeName = "node1"
 		p.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 		p.pod.Spec.Containers = []corev1.Container{{Name: Container, ImagePullPolicy: corev1.PullAlways}}
@@ -51,6 +66,17 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 				t.Errorf("%s and %s", one.Key, other.Key)
 			}
 		})
+	}
+
+	// What a limit range requires, the shard has.
+	small, own := resourcesOfPreflight(one.Apply), resourcesOfPreflight(one.Fallback)
+	in := first()
+	shard := NewPodRevision(&in.spec, in.image).Resources
+	for i := range own {
+		if !equality.Semantic.DeepEqual(own[i], shard) || !equality.Semantic.DeepEqual(small[i].Limits, shard.Limits) ||
+			small[i].Requests.Memory().String() != "16Mi" || small[i].Requests.Cpu().String() != "1m" || len(small[i].Requests) != len(shard.Requests) {
+			t.Errorf("container %d has %+v, or else %+v", i, small[i], own[i])
+		}
 	}
 
 	// A Service must not send clients to a preflight pod.

@@ -130,11 +130,13 @@ var changes = []struct {
 	{field: "resources", name: "CPU limit added", from: withResources("cpu 1"), to: withResources("cpu 1 | cpu 2"), method: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "CPU limit removed", from: withResources("cpu 1 | cpu 2"), to: withResources("cpu 1"), method: rollout.Replace},
 	{field: "resources", name: "CPU request returns to the default", from: withResources("cpu 1"), method: rollout.Live, resize: rollout.Needed},
-	{field: "resources", name: "CPU limit is also the request", to: withResources("| cpu 2"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "CPU limit is also the request", to: withResources("| cpu 2"), method: rollout.Replace, description: "resources, which starts it empty"}, // Burstable to Guaranteed
+	{field: "resources", name: "CPU request lowered below the limit", from: withResources("| cpu 2"), to: withResources("cpu 1 | cpu 2"), method: rollout.Replace},
+	{field: "resources", name: "memory request lowered below the limit", from: withResources("| cpu 2 memory 1Gi"), to: withResources("memory 512Mi | cpu 2 memory 1Gi"), method: rollout.Replace},
 	{field: "resources", name: "CPU limit and the request with it", from: withResources("| cpu 1"), to: withResources("| cpu 2"), method: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "the default is written out", to: withResources("cpu 100m"), method: rollout.None},
 	{field: "resources", name: "CPU request raised to the limit", from: withResources("cpu 1 memory 1Gi | cpu 2 memory 1Gi"), to: withResources("cpu 2 memory 1Gi | cpu 2 memory 1Gi"),
-		method: rollout.Live, resize: rollout.Needed},
+		method: rollout.Replace},
 	{field: "resources", name: "extended resource", to: withResources("cpu 100m example.com/fast 1 | example.com/fast 1"), method: rollout.Replace},
 	{field: "resources", name: "ephemeral storage", to: withResources("cpu 100m ephemeral-storage 1Gi"), method: rollout.Replace},
 

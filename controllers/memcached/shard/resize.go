@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,9 +19,8 @@ import (
 // ResizeSubresource of a pod takes new resources for running containers.
 const ResizeSubresource = "resize"
 
-// resizable reports whether Kubernetes can resize a running container: CPU and memory only,
-// none of them removed, and some versions don't decrease a memory limit. The pod's QoS class stays the same: the agent's init container has
-// no CPU limit, so every shard's pod is Burstable.
+// resizable reports whether Kubernetes can resize a running container, and the pod then is as a new one: CPU and memory only,
+// none of them removed, the same QoS class, and some versions don't decrease a memory limit.
 func resizable(can resources.Resizing, from, to corev1.ResourceRequirements) bool {
 	if can == resources.ResizeNothing || can == resources.ResizeExceptLessMemory && to.Limits.Memory().Cmp(*from.Limits.Memory()) < 0 {
 		return false
@@ -39,7 +39,43 @@ func resizable(can resources.Resizing, from, to corev1.ResourceRequirements) boo
 			}
 		}
 	}
-	return equality.Semantic.DeepEqual(from.Claims, to.Claims)
+	return isGuaranteed(from) == isGuaranteed(to) && equality.Semantic.DeepEqual(from.Claims, to.Claims)
+}
+
+// isGuaranteed reports whether a pod of containers with these resources has the QoS class Guaranteed: else it is Burstable,
+// since each shard requests memory.
+func isGuaranteed(r corev1.ResourceRequirements) bool {
+	return !slices.ContainsFunc([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}, func(name corev1.ResourceName) bool {
+		request, limit := r.Requests[name], r.Limits[name]
+		return limit.IsZero() || request.Cmp(limit) != 0
+	})
+}
+
+// admitted returns the desired resources as the API server accepted them for a running pod: with the amounts that neither the
+// pod's revision nor another one names, such as the defaults of a limit range.
+func admitted(pod *corev1.Pod, revision, desired corev1.ResourceRequirements) corev1.ResourceRequirements {
+	has := containerResources(pod)
+	add := func(has, revision, desired corev1.ResourceList) corev1.ResourceList {
+		all := maps.Clone(desired)
+		for name, quantity := range has {
+			_, named := revision[name]
+			if _, ok := all[name]; !ok && !named && all != nil {
+				all[name] = quantity
+			}
+		}
+		return all
+	}
+	return corev1.ResourceRequirements{Claims: desired.Claims, Limits: add(has.Limits, revision.Limits, desired.Limits), Requests: add(has.Requests, revision.Requests, desired.Requests)}
+}
+
+// exceedsLimit reports whether a request is larger than its limit, which the API server rejects.
+func exceedsLimit(r corev1.ResourceRequirements) bool {
+	for name, request := range r.Requests {
+		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // resize is the resize of a pod's memcached container between two revisions.
@@ -54,6 +90,14 @@ type resize struct {
 // resizeBetween returns a resize that hasn't started.
 func resizeBetween(from, to corev1.ResourceRequirements, can resources.Resizing) resize {
 	return resize{needed: !equality.Semantic.DeepEqual(from, to), possible: resizable(can, from, to), progress: rollout.Needed}
+}
+
+// resizeOf returns the resize of a running pod between two revisions, which hasn't started.
+func resizeOf(pod *corev1.Pod, from, to corev1.ResourceRequirements, can resources.Resizing) resize {
+	r := resizeBetween(from, to, can)
+	before, after := admitted(pod, from, from), admitted(pod, from, to)
+	r.possible = resizable(can, before, after) && !exceedsLimit(after)
+	return r
 }
 
 // podResizes are those of the active pod to the target and back to the template.
@@ -71,10 +115,10 @@ func (in Inputs) resizesOf(o *Observation, pod rollout.Pod) podResizes {
 	if pod.InPlace {
 		can = resources.ResizeAll
 	}
-	all := podResizes{toTarget: resizeBetween(has, update, in.Resizing), rollback: resizeBetween(has, template, can)}
+	all := podResizes{toTarget: resizeOf(o.Active, has, update, in.Resizing), rollback: resizeOf(o.Active, has, template, can)}
 	all.toTarget.progress, all.toTarget.message = resizeProgress(o.Active, update)
 	all.rollback.progress, all.rollback.message = resizeProgress(o.Active, template)
-	if all.rollback.progress == rollout.Needed && !resizable(in.Resizing, containerResources(o.Active), template) {
+	if all.rollback.progress == rollout.Needed && !resizable(in.Resizing, containerResources(o.Active), admitted(o.Active, has, template)) {
 		all.rollback.progress = rollout.NotNeeded
 	}
 	all.drifted = pod.Revision == o.templateTarget.Hash() && hasStaleResize(o.Active, has, in.Resizing) &&

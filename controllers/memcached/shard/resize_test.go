@@ -6,37 +6,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
-// If all containers had limits equal to their requests, the pod would have another QoS class,
-// and Kubernetes rejects a resize that changes it.
-func TestEveryPodIsBurstable(t *testing.T) {
-	m := &v1beta1.Memcached{}
-	m.Name, m.Namespace = "cache", "default"
-	revision := podRevision(t, withResources("cpu 1 memory 1Gi | cpu 1 memory 1Gi"))
-	m.Spec = revision.Spec
-	m.Spec.Size = ptr.To[int32](1)
-	build := resources.NewBuilder(m, resources.Options{})
-	for _, d := range build.Desired([]resources.Shard{{Revision: revision}}) {
-		o, err := build.Build(d)
-		if err != nil {
-			t.Fatal(err)
+// A limit range adds what the spec doesn't name. The API server rejects a resize to a request above a limit, or to another QoS class.
+func TestResizeTakesWhatTheLimitRangeAddedIntoAccount(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to, added string
+		want            bool
+	}{
+		"nothing is added":                    {"cpu 100m memory 1Gi | memory 1Gi", "cpu 500m memory 1Gi | memory 1Gi", "", true},
+		"a request below the added limit":     {"cpu 100m memory 1Gi | memory 1Gi", "cpu 200m memory 1Gi | memory 1Gi", "| cpu 500m", true},
+		"a request above the added limit":     {"cpu 100m memory 1Gi | memory 1Gi", "cpu 600m memory 1Gi | memory 1Gi", "| cpu 500m", false},
+		"a request that is the added limit":   {"cpu 100m memory 1Gi | memory 1Gi", "cpu 500m memory 1Gi | memory 1Gi", "| cpu 500m", false},
+		"a limit instead of the added one":    {"cpu 100m memory 1Gi | memory 1Gi", "cpu 100m memory 1Gi | cpu 2 memory 1Gi", "| cpu 500m", true},
+		"an added resource of another kind":   {"cpu 100m memory 1Gi | memory 1Gi", "cpu 200m memory 1Gi | memory 1Gi", "ephemeral-storage 1Gi | ephemeral-storage 1Gi", true},
+		"a limit of the spec that is removed": {"cpu 100m memory 1Gi | cpu 500m memory 1Gi", "cpu 100m memory 1Gi | memory 1Gi", "", false},
+	} {
+		from, to, added := podRevision(t, withResources(c.from)).Resources, podRevision(t, withResources(c.to)).Resources, v1beta1.MemcachedSpec{}
+		withResources(c.added)(&added)
+		pod := &corev1.Pod{}
+		has := *from.DeepCopy()
+		for name, quantity := range added.Resources.Limits {
+			has.Limits[name] = quantity
 		}
-		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
-			installer := set.Spec.Template.Spec.InitContainers[0].Resources
-			if _, limited := (*installer.Limits)[corev1.ResourceCPU]; limited || len(*installer.Requests) == 0 {
-				t.Errorf("the init container has %+v", installer)
-			}
-			return
+		for name, quantity := range added.Resources.Requests {
+			has.Requests[name] = quantity
+		}
+		pod.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {Name: resources.Container, Resources: has}}
+		if got := resizeOf(pod, from, to, resources.ResizeAll); !got.needed || got.possible != c.want {
+			t.Errorf("%s: %+v, want possible: %t", name, got, c.want)
 		}
 	}
-	t.Error("no ReplicaSet was built")
 }
 
 func TestResizeProgress(t *testing.T) {
