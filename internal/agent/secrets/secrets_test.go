@@ -125,6 +125,22 @@ func TestResultOfAFormerMemcachedSaysNothingAboutTheNextOne(t *testing.T) {
 	}
 }
 
+// The kubelet removes the files when a Secret is deleted.
+func TestDeletedSecretRevokesNoUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := testvolume.New(t, usersWith("first"))
+		m := start(t, Volumes{Users: users.Dir}, "-Y", "users")
+		users.Put(nil)
+		m.poll(soon)
+		if u := m.Status().Users; u.Error == "" || m.users["shop"] != "first" {
+			t.Errorf("%+v, memcached has the users %v", u, m.users)
+		}
+		if m.restart("-Y", "users"); m.users["shop"] != "first" {
+			t.Errorf("after a restart memcached has the users %v", m.users)
+		}
+	})
+}
+
 func TestSecretThatCanNotBeUsedChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := issue(testcert.NewCA("shards"), testcert.Options{})
