@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +69,16 @@ func (w writer) apply(ctx context.Context, obs Observation, a Actions) error {
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("letting Job %s expire: %w", job.Name, err)
 		}
+	}
+	return nil
+}
+
+// rehearse returns why the API server rejects the pod of a Job, which it says only to the Job controller.
+func (w writer) rehearse(ctx context.Context, job *batchv1.Job) error {
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.GenerateName = job.Namespace, job.Name+"-"
+	if err := w.client.Create(ctx, pod, client.DryRunAll); apiserver.IsRejected(err) && !apiserver.IsTerminating(err) {
+		return err
 	}
 	return nil
 }

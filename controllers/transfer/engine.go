@@ -110,6 +110,14 @@ func Reconcile[T Transfer](ctx context.Context, e *Engine, request ctrl.Request,
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
 	p := t.Plan(nil)
+	if job := p.Actions.Create; job != nil && (writer{e.Client}).rehearse(ctx, job) != nil {
+		// A policy may treat the Job controller otherwise, so that the Job is created in any case.
+		common.Options.AsShard = true
+		if t, err = observe(ctx, observer, common); err != nil {
+			return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+		}
+		p = t.Plan(nil)
+	}
 	err = e.write(ctx, t.Common(), p)
 	if apiserver.IsRejected(err) {
 		p = t.Plan(err)
@@ -119,7 +127,7 @@ func Reconcile[T Transfer](ctx context.Context, e *Engine, request ctrl.Request,
 }
 
 func (e *Engine) observer() Observer {
-	return Observer{Cache: e.Client, API: e.APIReader, Progress: e.Progress, Clock: e.Clock}
+	return Observer{Cache: e.Client, API: e.APIReader, Progress: e.Progress, Clock: e.Clock, rehearse: writer{e.Client}.rehearse}
 }
 
 // write writes the metadata, then the status, which announces the actions, then records the events, and then makes the

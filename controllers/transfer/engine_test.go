@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +42,9 @@ type fixture struct {
 	live   client.Client // without the recorder of writes
 	writes []string
 	// fail returns the error of a write, such as "create Job".
-	fail     func(write string) error
+	fail func(write string) error
+	// rejects returns why the API server rejects a pod.
+	rejects  func(*corev1.Pod) error
 	recorder *events.FakeRecorder
 	uids     int
 }
@@ -50,7 +53,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(objects...).
 		WithStatusSubresource(&v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}).Build()
-	b := &fixture{t: t, live: live, fail: func(string) error { return nil }, recorder: events.NewFakeRecorder(100)}
+	b := &fixture{t: t, live: live, fail: func(string) error { return nil }, rejects: func(*corev1.Pod) error { return nil }, recorder: events.NewFakeRecorder(100)}
 	b.Engine = Engine{Client: simtest.Indexed(interceptor.NewClient(live, b.recording())), APIReader: live, Progress: progress{}, Recorder: b.recorder,
 		Options: Options{OperatorNamespace: "system"}, Clock: testclock.NewFakePassiveClock(now)}
 	return b
@@ -67,6 +70,9 @@ func (b *fixture) recording() interceptor.Funcs {
 	}
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+				return b.rejects(o.(*corev1.Pod))
+			}
 			return write("create", o, func() error {
 				b.uids++
 				o.SetUID(types.UID(fmt.Sprintf("uid-%d", b.uids)))
@@ -260,6 +266,58 @@ func TestRejectedJobIsReportedAndRetried(t *testing.T) {
 				t.Errorf("the message is %q", status.Message())
 			}
 		})
+	}
+}
+
+// The Job controller alone would learn that its pod is rejected.
+func TestJobHasTheAmountsOfAShardWhereItsOwnAreRejected(t *testing.T) {
+	m := cache()
+	m.Spec = v1beta1.MemcachedSpec{Memory: new(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxConnections: new(int32(1024))},
+		Resources: &v1beta1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}
+	cpu := func(job *batchv1.Job) string {
+		return job.Spec.Template.Spec.Containers[0].Resources.Limits.Cpu().String()
+	}
+	for name, c := range map[string]struct {
+		err func(limits corev1.ResourceList) error
+		cpu string
+	}{
+		"nothing is rejected": {func(corev1.ResourceList) error { return nil }, "0"},
+		"a limit is missing": {func(limits corev1.ResourceList) error {
+			if limits.Cpu().IsZero() {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "j", errors.New("must specify limits.cpu"))
+			}
+			return nil
+		}, "500m"},
+		"everything is rejected": {func(corev1.ResourceList) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "j", errors.New("pods=0"))
+		}, "500m"},
+		"the API server has its own fault": {func(corev1.ResourceList) error { return errors.New("etcd has no leader") }, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, m, begun(runs))
+			b.rejects = func(pod *corev1.Pod) error { return c.err(pod.Spec.Containers[0].Resources.Limits) }
+			_, status, _, err := b.run()
+			var jobs batchv1.JobList
+			b.must(err)
+			b.must(b.live.List(t.Context(), &jobs))
+			if len(jobs.Items) != 1 || cpu(&jobs.Items[0]) != c.cpu {
+				t.Fatalf("the status is %+v, the Jobs %+v", status, jobs.Items)
+			}
+		})
+	}
+}
+
+func TestRejectedPodOfAJobIsReported(t *testing.T) {
+	s := runs
+	s.JobUID = "uid-1"
+	b := newFixture(t, cache(), begun(s), ownedJob(func(job *batchv1.Job) { job.CreationTimestamp = metav1.NewTime(now) }))
+	b.rejects = func(pod *corev1.Pod) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.GenerateName, errors.New("exceeded quota"))
+	}
+	_, status, _, err := b.run()
+	b.must(err)
+	if status.Phase != v1beta1.TransferRunning || status.Reason() != v1beta1.ReasonJobCannotStart || !strings.Contains(status.Message(), "exceeded quota") {
+		t.Errorf("it is %s: %s: %s", status.Phase, status.Reason(), status.Message())
 	}
 }
 

@@ -52,6 +52,8 @@ type Options struct {
 	Proxy []corev1.EnvVar
 	// Restrictions are what the operator's settings allow.
 	Restrictions resources.Restrictions
+	// AsShard gives a Job the amounts of a shard: what the platform accepts of one, it accepts of the other.
+	AsShard bool
 }
 
 // JobSpec is what a Job is built from.
@@ -86,7 +88,7 @@ func Labels(prefix Prefix, uid types.UID) map[string]string {
 
 // Job returns a Job. It stays until it gets a ttlSecondsAfterFinished.
 func (o Options) Job(r JobSpec) *batchv1.Job {
-	amounts := jobResources(r)
+	amounts := jobResources(r, o.AsShard)
 	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
 	if r.Action == snapshotwire.ActionSave {
 		r.Task.SpoolBytes = spoolBytes(amounts)
@@ -158,7 +160,7 @@ func (o Options) complete(pod *corev1.PodSpec, r JobSpec, amounts corev1.Resourc
 	volumes, mounts := storeVolumes(r.Store, r.Action == snapshotwire.ActionLoad)
 	if r.Action == snapshotwire.ActionSave {
 		volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{
-			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: amounts.Limits.StorageEphemeral()}}})
+			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: spoolLimit(amounts)}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
 	}
 	if r.Task.TLS != nil {

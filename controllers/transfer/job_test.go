@@ -137,7 +137,7 @@ func TestJobResourcesGrowWithCacheAndCanBeSet(t *testing.T) {
 			list("", "128Mi", ""), list("2", "64Mi", ""), "96MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := jobResources(test.spec)
+			got := jobResources(test.spec, false)
 			if !equality.Semantic.DeepEqual(got.Limits, test.limits) || !equality.Semantic.DeepEqual(got.Requests, test.requests) {
 				t.Errorf("limits %v, requests %v", got.Limits, got.Requests)
 			}

@@ -51,6 +51,8 @@ type JobObservation struct {
 	Pods []corev1.Pod
 	// Progress that its pod reported, or nil.
 	Progress *snapshotwire.Progress
+	// Rejection is why the API server rejects the pod of a Job that has none, or nil.
+	Rejection error
 	// Now is when it was read.
 	Now time.Time
 }
@@ -67,6 +69,7 @@ type Observer struct {
 	Cache, API client.Reader
 	Progress   ProgressClient
 	Clock      clock.PassiveClock
+	rehearse   func(context.Context, *batchv1.Job) error
 }
 
 // observe reads what every kind of transfer needs. The cache may not contain a new
@@ -114,6 +117,9 @@ func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Ob
 	var err error
 	if obs.Pods, err = podsOf(ctx, r.Cache, job, client.MatchingFields{index.Instance: job.Name}); err != nil {
 		return obs, err
+	}
+	if len(obs.Pods) == 0 && !isFinished(job) && job.DeletionTimestamp == nil {
+		obs.Rejection = r.rehearse(ctx, job)
 	}
 	if isFinished(job) && outcomeOf(obs.Pods) == nil {
 		obs.Pods, err = podsOf(ctx, r.API, job)

@@ -47,7 +47,7 @@ func CacheSizeOf(m *v1beta1.Memcached) CacheSize {
 // jobResources returns the resources of a Job: the defaults, and what the user set. A key
 // takes less space in the spool than in memcached's memory, so that the keys of a shard
 // never exceed it.
-func jobResources(r JobSpec) corev1.ResourceRequirements {
+func jobResources(r JobSpec, asShard bool) corev1.ResourceRequirements {
 	bytes := func(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 	limits := corev1.ResourceList{corev1.ResourceMemory: bytes(defaultMemory + r.Cache.Shards*r.Cache.Memory/memoryShare/mebibyte*mebibyte)}
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: bytes(64 * mebibyte)}
@@ -55,6 +55,12 @@ func jobResources(r JobSpec) corev1.ResourceRequirements {
 		spool := max(minSpool, min(r.Cache.Shards, spooledShards)*r.Cache.Memory)
 		limits[corev1.ResourceEphemeralStorage] = bytes(spool)
 		requests[corev1.ResourceEphemeralStorage] = bytes(max(64*mebibyte, spool/spoolRequestShare))
+	}
+	if shard := r.Basis.Resources; asShard && len(shard.Limits) > 0 {
+		limits, requests = maps.Clone(shard.Limits), maps.Clone(shard.Requests)
+	}
+	if requests == nil {
+		requests = corev1.ResourceList{}
 	}
 	maps.Copy(limits, r.Resources.Limits)
 	for name, request := range requests { // a default must not exceed a limit
@@ -73,5 +79,13 @@ func goMemoryLimit(r corev1.ResourceRequirements) string {
 
 // spoolBytes returns how much of its volume a save may use for keys.
 func spoolBytes(r corev1.ResourceRequirements) int64 {
-	return max(1, r.Limits.StorageEphemeral().Value()-logSpace)
+	return max(1, spoolLimit(r).Value()-logSpace)
+}
+
+// spoolLimit returns the size of the volume for keys.
+func spoolLimit(r corev1.ResourceRequirements) *resource.Quantity {
+	if limit, ok := r.Limits[corev1.ResourceEphemeralStorage]; ok {
+		return &limit
+	}
+	return resource.NewQuantity(minSpool, resource.BinarySI)
 }

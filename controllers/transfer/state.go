@@ -115,6 +115,9 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 			s.Message = fmt.Sprintf("Job %s gets no pod, for example because of a quota or an admission policy. "+
 				"See kubectl describe job %[1]s", job.Name)
 		}
+		if s.NoPod && obs.Rejection != nil {
+			s.Stage, s.Reason, s.Message = Stuck, v1beta1.ReasonJobCannotStart, fmt.Sprintf("the API server rejects the pod of Job %s: %s", job.Name, obs.Rejection)
+		}
 		return s
 	}
 	stage, lingers := podresult.Of(pod, Container), podresult.Lingers(pod, Container)

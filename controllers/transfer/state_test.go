@@ -77,11 +77,16 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 		words  string
 		since  time.Duration
 	}{
-		"there is no Job":                                   {job: JobObservation{}, stage: Absent},
-		"the Job has another owner":                         {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1beta1.ReasonJobCannotStart, "Job backup-u already exists", 0},
-		"it is being deleted":                               {job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Terminating},
-		"it is suspended":                                   {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1beta1.ReasonStarting, "spec.suspend", 0},
-		"it has no pod yet":                                 {jobObservation(time.Second, nil), Starting, v1beta1.ReasonStarting, "no pod yet", time.Second},
+		"there is no Job":           {job: JobObservation{}, stage: Absent},
+		"the Job has another owner": {JobObservation{Name: "backup-u", Foreign: true}, Foreign, v1beta1.ReasonJobCannotStart, "Job backup-u already exists", 0},
+		"it is being deleted":       {job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Terminating},
+		"it is suspended":           {jobObservation(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1beta1.ReasonStarting, "spec.suspend", 0},
+		"it has no pod yet":         {jobObservation(time.Second, nil), Starting, v1beta1.ReasonStarting, "no pod yet", time.Second},
+		"the API server rejects its pod": {func() JobObservation {
+			obs := jobObservation(time.Second, nil)
+			obs.Rejection = errNotAllowed
+			return obs
+		}(), Stuck, v1beta1.ReasonJobCannotStart, errNotAllowed.Error(), time.Second},
 		"it gets no pod":                                    {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
 		"it has no pod between tries":                       {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1beta1.ReasonStarting, "no pod yet", time.Hour},
 		"its pod starts":                                    {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
@@ -139,7 +144,7 @@ func (s stub) Summary() string              { return "" }
 func (s stub) Store() v1beta1.SnapshotStore { return claim }
 func (s stub) Plan(rejection error) Plan    { return MakePlan(s, rejection) }
 func (s stub) NewJob() *batchv1.Job {
-	return s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave})
+	return s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave, Basis: s.Basis()})
 }
 
 func (s stub) Record(is Status, _ *snapshotwire.Outcome) (recorded Status, summary, failure string) {

@@ -167,6 +167,9 @@ func (m *memory) Create(ctx context.Context, o client.Object, options ...client.
 	if made, err = owned(k, nil, made, how.FieldManager); err != nil {
 		return err
 	}
+	if len(how.DryRun) > 0 {
+		return copyTo(made, o)
+	}
 	m.begin(k, made)
 	return copyTo(made, o)
 }

@@ -21,6 +21,9 @@ func (c Client) write(verb string, o client.Object, do func() error) error {
 
 // Create implements client.Writer.
 func (c Client) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+		return c.Client.Create(ctx, o, options...)
+	}
 	return c.write("create", o, func() error { return c.Client.Create(ctx, o, options...) })
 }
 
