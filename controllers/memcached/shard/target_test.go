@@ -123,6 +123,7 @@ func TestPodOnAnotherNodeThatDoesNotStartFailsNoUpdate(t *testing.T) {
 			f.startMove()
 			shardtest.Annotate(f.pods[0], annotations.Spec, pod)
 			if pod == old.String() {
+				f.pods[0].Spec.Containers[0].Image = old.Image.Reference
 				f.memcached.Spec.UpdateStrategy.Type = v1beta1.UpdateHandover
 			}
 			fail(f)
