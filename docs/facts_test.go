@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
 
@@ -36,6 +37,13 @@ func shards(t *testing.T, algorithm string, size int) []int {
 		all = append(all, r.Shard(fmt.Appendf(nil, "user:%d", i)))
 	}
 	return all
+}
+
+func TestPortsThatBypassTheMeshAreTheAgents(t *testing.T) {
+	want := fmt.Sprintf(`excludeInboundPorts: "%d,%d"`, agentwire.Port, agentwire.HandoverPort)
+	if text := section(t, read(t, "docs/security.md"), "### Service meshes"); !strings.Contains(text, want) {
+		t.Errorf("docs/security.md lacks %s", want)
+	}
 }
 
 func TestScalingMovesTheDocumentedShareOfKeys(t *testing.T) {

@@ -254,11 +254,17 @@ const (
 	// spec.resources.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonNodeLost: the node doesn't respond. Kubernetes recreates its pods on other nodes
-	// after spec.pod.nodeLossTolerationSeconds, a minute by default. They start empty.
+	// after spec.pod.nodeLossTolerationSeconds, a minute by default. They start empty. A pod that is
+	// deleted exists until its node says that it has stopped: after 5 minutes it is reported, as updates wait for it.
 	//
-	// Do: fix the node, or delete its Node object to recreate the pods immediately.
+	// Do: fix the node, delete its Node object to recreate the pods immediately, or taint it out-of-service.
 	// spec.backup.refill restores items from a backup.
 	ReasonNodeLost = "NodeLost"
+	// ReasonMemoryLimitTooSmall: something else than the operator, such as a VerticalPodAutoscaler or a webhook, has lowered the
+	// memory limit of a shard's pod below what memcached needs. The kernel kills it when it is full.
+	//
+	// Do: exclude the pods from it, and replace the pod: annotate it with cache.memcached-operator.io/move=1.
+	ReasonMemoryLimitTooSmall = "MemoryLimitTooSmall"
 	// ReasonAgentUnreachable: the agent in a shard's pod hasn't answered the operator for 5
 	// minutes. The operator doesn't know how the shard started, and an update doesn't continue.
 	// The operator retries, and the condition clears when the agent answers.

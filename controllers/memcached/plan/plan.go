@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -50,7 +51,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		Refills:     planRefill(obs, shards),
 		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
-	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: obs.DefaultImageHold.RecheckAfter}}
+	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: Soonest(obs.DefaultImageHold.RecheckAfter, stuckIn(obs))}}
 	if problem == nil && m.DeletionTimestamp == nil {
 		build := resources.NewBuilder(m, options)
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
@@ -79,6 +80,17 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Memory.BindingTriedAt = obs.Now
 	}
 	return p
+}
+
+// stuckIn returns when the first pod that is being deleted has been so for too long; 0 is never.
+func stuckIn(obs *observation.Observation) (soonest time.Duration) {
+	for _, pods := range obs.Pods {
+		for _, pod := range pods {
+			_, in := shard.StuckProblem(pod, obs.Now)
+			soonest = Soonest(soonest, in)
+		}
+	}
+	return soonest
 }
 
 // specProblem returns why the spec can't be applied, or nil.

@@ -47,9 +47,9 @@ func outcome(o *Observation, r report, in Inputs) (rollout.Outcome, string) {
 	case isUnverified:
 		return restartOutcome(o, agent, in.Now)
 	case o.replacementLostItems(r, in):
-		return cold("memcached started empty in its new pod", agent)
+		return cold("memcached started empty in its new pod", agent, true)
 	case o.restartLostItems(r, in):
-		return cold("memcached started empty after its restart for a certificate", agent)
+		return cold("memcached started empty after its restart for a certificate", agent, false)
 	}
 	return rollout.Verified, ""
 }
@@ -64,17 +64,25 @@ func restartOutcome(o *Observation, agent *agentwire.Status, now time.Time) (rol
 	case !o.runsWithArguments(agent):
 		return rollout.Pending, ""
 	case agent.Start.Result == agentwire.StartCold:
-		return cold("memcached started empty", agent)
+		return cold("memcached started empty", agent, false)
 	}
 	return rollout.Verified, ""
 }
 
-// cold returns the result of an update after which memcached started empty.
-func cold(reason string, agent *agentwire.Status) (rollout.Outcome, string) {
+// cold returns the result of an update after which memcached started empty, in another pod or in that of its last start.
+func cold(reason string, agent *agentwire.Status, moved bool) (rollout.Outcome, string) {
 	if agent != nil {
-		reason += ": " + agent.Start.Reason
+		reason += ": " + ColdReason(agent.Start, moved)
 	}
 	return rollout.Cold, reason
+}
+
+// ColdReason returns why memcached started empty. The agent doesn't know whether the shard had another pod before.
+func ColdReason(start agentwire.Start, moved bool) string {
+	if moved && start.Reason == agentwire.FirstStart {
+		return "the former pod had terminated before this one could start, or didn't respond"
+	}
+	return start.Reason
 }
 
 // stopPending reports whether the pod was updated and its container hasn't stopped yet.

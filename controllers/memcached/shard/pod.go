@@ -126,6 +126,23 @@ func PodProblem(pod *corev1.Pod) *Problem {
 	return nil
 }
 
+// stuckAfter is how long after its grace period a pod may still exist.
+const stuckAfter = 5 * time.Minute
+
+// StuckProblem returns what keeps a pod that is being deleted from disappearing, or nil, and after which time it may be known. Only its
+// kubelet can say that its containers have stopped, so that updates wait for it.
+func StuckProblem(pod *corev1.Pod, now time.Time) (problem *Problem, in time.Duration) {
+	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" {
+		return nil, 0
+	}
+	if left := stuckAfter - now.Sub(pod.DeletionTimestamp.Time); left > 0 {
+		return nil, left
+	}
+	return &Problem{v1beta1.ReasonNodeLost, fmt.Sprintf("pod %s has been terminating for longer than its grace period, and node %[2]s doesn't say that it has stopped; "+
+		"if the node is gone, remove it, or taint it out-of-service: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+		pod.Name, pod.Spec.NodeName)}, 0
+}
+
 // containerProblem returns what keeps a container from running, or nil.
 func containerProblem(c corev1.ContainerStatus) *Problem {
 	if w := c.State.Waiting; w != nil && waitingReasons[w.Reason] != "" {

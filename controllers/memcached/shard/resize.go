@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -18,6 +19,22 @@ import (
 
 // ResizeSubresource of a pod takes new resources for running containers.
 const ResizeSubresource = "resize"
+
+// MemoryLimitTooSmall reports whether the memory limit of the active pod is less than what the operator set and memcached needs.
+func (o *Observation) MemoryLimitTooSmall() (limit, needs resource.Quantity, tooSmall bool) {
+	const mebibyte = 1 << 20
+	needs = resources.MemoryLimit(&o.PodRevision.Spec)
+	if set := o.PodRevision.Resources.Limits[corev1.ResourceMemory]; set.Cmp(needs) < 0 {
+		needs = set // by an older operator
+	}
+	for _, c := range o.Active.Spec.Containers {
+		if c.Name == resources.Container {
+			limit, tooSmall = c.Resources.Limits[corev1.ResourceMemory]
+		}
+	}
+	isLess := limit.Cmp(needs) < 0
+	return limit, *resource.NewQuantity((needs.Value()+mebibyte-1)/mebibyte*mebibyte, resource.BinarySI), tooSmall && isLess
+}
 
 // resizable reports whether Kubernetes can resize a running container, and the pod then is as a new one: CPU and memory only,
 // none of them removed, the same QoS class, and some versions don't decrease a memory limit.

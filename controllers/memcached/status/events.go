@@ -68,7 +68,8 @@ func shardEvents(was, next v1beta1.MemcachedStatus, agents map[string]agentwire.
 		switch {
 		case restarted && s.StartResult == v1beta1.StartCold:
 			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)
-			if reason := agents[s.PodName].Start.Reason; reason != "" {
+			moved := last.PodName != "" && last.PodName != s.PodName
+			if reason := shard.ColdReason(agents[s.PodName].Start, moved); reason != "" {
 				message += ": " + reason
 			}
 			add(event.Warning(v1beta1.EventShardStartedEmpty, "%s", message))

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -46,6 +47,25 @@ func describe(s v1beta1.MemcachedStatus) (lines []string) {
 func reject(obs *observation.Observation, name string) {
 	obs.ReplicaSet(name).Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 }
+
+// terminating gives shard 1 a former pod whose grace period was over so long ago.
+func terminating(obs *observation.Observation, ago time.Duration) {
+	former := plantest.Pod(obs, "cache-1", "former")
+	former.DeletionTimestamp = &metav1.Time{Time: obs.Now.Add(-ago)}
+	obs.Pods["cache-1"] = append(obs.Pods["cache-1"], former)
+}
+
+const stuck = "shard cache-1: pod cache-1-former has been terminating for longer than its grace period, and node node1 doesn't say that it has stopped; " +
+	"if the node is gone, remove it, or taint it out-of-service: kubectl taint node node1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+// limitMemory sets the memory limit of the pod of shard 1.
+func limitMemory(obs *observation.Observation, limit string) {
+	obs.Pods["cache-1"][0].Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: resources.Container, Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}}}
+}
+
+const tooSmall = "shard cache-1: the memory limit of pod cache-1-x is 1Mi, and memcached needs 159Mi; " +
+	"exclude the pods from what has lowered it, and replace this one: kubectl annotate pod cache-1-x cache.memcached-operator.io/move=1"
 
 func deleted(obs *observation.Observation) {
 	obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
@@ -168,6 +188,14 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			obs.ReplicaSet("cache-1").Status.Conditions[0].Reason = "FailedDelete"
 			obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		}, asPlanned, nil, v1beta1.PhaseRunning},
+		"a pod is terminating": {func(obs *observation.Observation) { terminating(obs, 5*time.Minute-1) }, asPlanned, nil, v1beta1.PhaseRunning},
+		"a pod has been terminating for too long": {func(obs *observation.Observation) { terminating(obs, 5*time.Minute) }, asPlanned, []string{
+			"Ready False NodeLost: " + stuck, "Degraded True NodeLost: " + stuck}, v1beta1.PhaseBlocked},
+		"an autoscaler has lowered a memory limit": {func(obs *observation.Observation) { limitMemory(obs, "1Mi") }, asPlanned, []string{
+			"Ready False MemoryLimitTooSmall: " + tooSmall, "Degraded True MemoryLimitTooSmall: " + tooSmall}, v1beta1.PhaseBlocked},
+		"an autoscaler has raised a memory limit": {func(obs *observation.Observation) { limitMemory(obs, "8Gi") }, asPlanned, nil, v1beta1.PhaseRunning},
+		"an update changes a memory limit": {func(obs *observation.Observation) { limitMemory(obs, "1Mi") }, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepAwait}), []string{
+			"Ready False UpdatingShard: shard 2 of 3", "Progressing True UpdatingShard: shard 2 of 3"}, v1beta1.PhaseProgressing},
 		"a pod crashes": {func(obs *observation.Observation) {
 			pod := obs.Pods["cache-1"][0]
 			pod.Status.ContainerStatuses[0].Image = "i:1"
@@ -445,6 +473,11 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"a shard has no pod":             {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},
 		"a shard started empty":          {restarted(v1beta1.StartCold), agentwire.Start{}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x"}},
 		"a shard started empty, and why": {restarted(v1beta1.StartCold), agentwire.Start{Reason: "no file"}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: no file"}},
+		"a shard started empty in another pod": {func(was, next *v1beta1.MemcachedStatus) {
+			restarted(v1beta1.StartCold)(was, next)
+			was.Shards[1].PodName = "cache-1-former"
+		}, agentwire.Start{Reason: agentwire.FirstStart},
+			[]string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: the former pod had terminated before this one could start, or didn't respond"}},
 		"an update restarts a shard": {func(_, next *v1beta1.MemcachedStatus) {
 			next.Update, next.Shards[1].Ready = &v1beta1.UpdateStatus{Revision: "r", Shard: "cache-1"}, false
 		}, agentwire.Start{}, []string{"Normal UpdateStarted: "}},

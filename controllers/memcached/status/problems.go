@@ -33,6 +33,11 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
 			}
 		}
+		for _, pod := range obs.Pods[status.Name] {
+			if problem, _ := shard.StuckProblem(pod, obs.Now); problem != nil {
+				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
+			}
+		}
 		if problem := missingPod(shard.Named(p.Shards, status.Name)); problem != nil {
 			return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
 		}
@@ -45,6 +50,9 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 	}
 	if p.Decision.NeedsIntervention {
 		return blockedProblem(obs.Memcached, p)
+	}
+	if problem := memoryProblem(p); problem != nil {
+		return problem
 	}
 	for _, status := range s.Shards {
 		isRecorded := status.Revision == obs.UpdateRevision.Hash() // before, the version is that of the former pod
@@ -64,6 +72,23 @@ func missingPod(s *shard.State) *shard.Problem {
 		return nil
 	}
 	return shard.CreationProblem(s.Set)
+}
+
+// memoryProblem returns which shard's pod was given less memory than memcached needs, or nil. While the operator changes that itself, the
+// limit of a pod needn't fit.
+func memoryProblem(p plan.Plan) *shard.Problem {
+	for i := range p.Shards {
+		s := &p.Shards[i]
+		if s.Active == nil || s.Name == p.Decision.Shard {
+			continue
+		}
+		if limit, needs, tooSmall := s.MemoryLimitTooSmall(); tooSmall {
+			return &shard.Problem{Reason: v1beta1.ReasonMemoryLimitTooSmall, Message: fmt.Sprintf(
+				"shard %s: the memory limit of pod %s is %s, and memcached needs %s; exclude the pods from what has lowered it, and replace this one: kubectl annotate pod %[2]s %[5]s=1",
+				s.Name, s.Active.Name, limit.String(), needs.String(), v1beta1.AnnotationMove)}
+		}
+	}
+	return nil
 }
 
 // secretProblem returns what requires manual intervention for a shard's Secrets, or nil.

@@ -248,7 +248,7 @@ func AssessStart(before Saved, rejection string, stats *protocol.General, at tim
 	case before.File == nil && before.Ran:
 		start.Reason = "memcached did not save its items at its last stop"
 	case before.File == nil:
-		start.Reason = "no saved items: first start of this pod"
+		start.Reason = wire.FirstStart
 	case rejection != "":
 		start.Reason = "memcached rejected the saved items: " + rejection
 	case stats == nil:

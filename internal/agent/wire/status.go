@@ -82,6 +82,9 @@ const (
 // StartResults are all results of a start.
 var StartResults = []StartResult{StartWarm, StartCold, StartHandedOver}
 
+// FirstStart is the reason of a start without items in a pod that has none, and has received none.
+const FirstStart = "no saved items: first start of this pod"
+
 // Start describes the last start of memcached.
 type Start struct {
 	Result StartResult `json:"result,omitempty"`
