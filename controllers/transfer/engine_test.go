@@ -307,11 +307,29 @@ func TestJobHasTheAmountsOfAShardWhereItsOwnAreRejected(t *testing.T) {
 	}
 }
 
+// trimmed is the cache of the operator, whose Jobs have no template.
+type trimmed struct{ client.Client }
+
+func (c trimmed) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, o, options...)
+	if job, ok := o.(*batchv1.Job); ok {
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+	return err
+}
+
 func TestRejectedPodOfAJobIsReported(t *testing.T) {
 	s := runs
 	s.JobUID = "uid-1"
-	b := newFixture(t, cache(), begun(s), ownedJob(func(job *batchv1.Job) { job.CreationTimestamp = metav1.NewTime(now) }))
+	b := newFixture(t, cache(), begun(s), ownedJob(func(job *batchv1.Job) {
+		job.CreationTimestamp = metav1.NewTime(now)
+		job.Spec.Template.Spec.Containers = []corev1.Container{{Name: Container}}
+	}))
+	b.Client = trimmed{b.Client}
 	b.rejects = func(pod *corev1.Pod) error {
+		if len(pod.Spec.Containers) == 0 {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.GenerateName, nil)
+		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.GenerateName, errors.New("exceeded quota"))
 	}
 	_, status, _, err := b.run()

@@ -119,7 +119,11 @@ func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Ob
 		return obs, err
 	}
 	if len(obs.Pods) == 0 && !isFinished(job) && job.DeletionTimestamp == nil {
-		obs.Rejection = r.rehearse(ctx, job)
+		complete := &batchv1.Job{} // the cache omits the pod's template
+		if found, err := apiserver.Find(ctx, client.ObjectKeyFromObject(job), complete, r.API); err != nil || !found {
+			return obs, err
+		}
+		obs.Rejection = r.rehearse(ctx, complete)
 	}
 	if isFinished(job) && outcomeOf(obs.Pods) == nil {
 		obs.Pods, err = podsOf(ctx, r.API, job)
