@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // windows and schedules name time zones, and the image has none
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
@@ -116,6 +118,9 @@ func readOptions(getenv func(string) string) (controllers.Options, error) {
 		return o, errors.New("RELATED_IMAGE_AGENT is not set: set it to the operator's image, which Jobs run and which contains the agent")
 	}
 	var err error
+	if o.ClusterDomain, err = parseClusterDomain(getenv("CLUSTER_DOMAIN")); err != nil {
+		return o, err
+	}
 	if o.Restrictions, err = resources.ParseRestrictions(getenv); err != nil {
 		return o, err
 	}
@@ -124,6 +129,17 @@ func readOptions(getenv func(string) string) (controllers.Options, error) {
 	}
 	o.Monitoring, err = monitoring.ParseOptions(getenv, o.Namespace)
 	return o, err
+}
+
+// parseClusterDomain returns the domain of the cluster; if the setting is empty, that of the operator's own pod.
+func parseClusterDomain(setting string) (string, error) {
+	if setting == "" {
+		return clusterdns.Domain(), nil
+	}
+	if problems := validation.IsDNS1123Subdomain(setting); len(problems) > 0 || len(setting) > resources.MaxClusterDomain {
+		return "", fmt.Errorf("CLUSTER_DOMAIN is %q: set it to the domain of the cluster such as cluster.local, or unset it", setting)
+	}
+	return setting, nil
 }
 
 // metricsOptions returns how the metrics are served: with the certificate in METRICS_CERT_DIR, or with a self-signed one.

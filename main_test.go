@@ -134,3 +134,18 @@ func TestMetricsAreServedWithTheCertificateOfTheirFolder(t *testing.T) {
 		t.Errorf("%v: %v", err, last)
 	}
 }
+
+// Outside of a pod there is no domain to find.
+func TestNamesHaveTheDomainOfTheCluster(t *testing.T) {
+	for setting, want := range map[string]string{
+		"": "cluster.local", "k8s.example.com": "k8s.example.com",
+		"cluster.local.": "", "svc.Example": "", "a b": "", "-": "", strings.Repeat("a.", 60) + "com": "",
+	} {
+		o, err := readOptions(func(name string) string {
+			return map[string]string{"RELATED_IMAGE_AGENT": "operator", "CLUSTER_DOMAIN": setting}[name]
+		})
+		if (err != nil) != (want == "") || err == nil && o.ClusterDomain != want || err != nil && !strings.Contains(err.Error(), "CLUSTER_DOMAIN") {
+			t.Errorf("with %q the domain is %q, %v; want %q", setting, o.ClusterDomain, err, want)
+		}
+	}
+}

@@ -42,6 +42,8 @@ type Options struct {
 	DefaultImageUpdates int
 	// Namespace of the operator; empty when it runs outside the cluster.
 	Namespace string
+	// ClusterDomain ends the names of all Services.
+	ClusterDomain string
 	// Version is the operator's release.
 	Version string
 	// LogFormat of the agents: json or text.
@@ -78,7 +80,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err = errors.Join(
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: o.Clock,
-			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
+			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift, ClusterDomain: o.ClusterDomain,
 				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions, OneNamespace: o.WatchNamespace != ""},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),

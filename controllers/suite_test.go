@@ -185,7 +185,7 @@ func (w *world) memcached(name string, size int, edits ...func(*v1beta1.Memcache
 	w.must(w.admin.Create(w.ctx, m))
 	m.Status = status
 	for ordinal := range size {
-		m.Status.Servers = append(m.Status.Servers, fmt.Sprintf("%s-%d.%s.svc:11211", name, ordinal, simtest.InMemory))
+		m.Status.Servers = append(m.Status.Servers, fmt.Sprintf("%s-%d.%s.svc.cluster.local:11211", name, ordinal, simtest.InMemory))
 	}
 	m.Status.Version, m.Status.Selector = "1.6.45", "app.kubernetes.io/instance="+name+",app.kubernetes.io/name=memcached"
 	w.must(w.admin.Status().Update(w.ctx, m))

@@ -26,7 +26,7 @@ func shards(t *testing.T, algorithm string, size int) []int {
 	t.Helper()
 	var servers []string
 	for i := range size {
-		servers = append(servers, fmt.Sprintf("cache-%d.default.svc:11211", i))
+		servers = append(servers, fmt.Sprintf("cache-%d.default.svc.cluster.local:11211", i))
 	}
 	r, err := ring.New(algorithm, servers)
 	if err != nil {

@@ -18,7 +18,6 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		plural, path string
 		want         any
 	}{
-		{"memcacheds", "spec.access.hashing.serverNameTemplate", v1beta1.DefaultServerNameTemplate},
 		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1beta1.DefaultItemsPerSecond},
 		{"memcachedrestores", "spec.rateLimit.bytesPerSecond", v1beta1.DefaultBytesPerSecond},
 		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1beta1.DefaultFailedBackupsHistoryLimit},

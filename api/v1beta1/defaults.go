@@ -18,7 +18,6 @@ const (
 	DefaultItemsPerSecond            = 20000
 	DefaultBytesPerSecond            = "32Mi"
 	DefaultFailedBackupsHistoryLimit = 3
-	DefaultServerNameTemplate        = "{shard}.{namespace}.svc:11211"
 )
 
 // TLSSecretName returns the name of the Secret with the certificate of a Memcached's shards.

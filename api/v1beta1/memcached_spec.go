@@ -536,10 +536,10 @@ type Hashing struct {
 
 	// ServerNameTemplate is how the clients write a server's name, which Ketama and
 	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
-	// namespace. Default {shard}.{namespace}.svc:11211, the form in status.servers.
+	// namespace, as in {shard}.{namespace}:11211. Default: the names in status.servers. Changing it
+	// affects restores only.
 	//
 	// +optional
-	// +kubebuilder:default="{shard}.{namespace}.svc:11211"
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.contains('{shard}')",message="serverNameTemplate must contain {shard} as a placeholder for the shard's name"
 	ServerNameTemplate string `json:"serverNameTemplate,omitempty"`
@@ -571,7 +571,7 @@ type TLSSpec struct {
 	Mode TLSMode `json:"mode,omitempty"`
 
 	// SecretName is the name of a Secret in this namespace as cert-manager writes it: tls.crt, for the
-	// host names of status.servers such as *.default.svc, with its chain, tls.key, and ca.crt for the CA
+	// host names of status.servers such as *.default.svc.cluster.local, with its chain, tls.key, and ca.crt for the CA
 	// and, with clientCertificates, those of the clients. Default: the name of the Memcached with -tls
 	// appended. Changing it replaces each shard's pod; a Secret that changes restarts nothing.
 	//

@@ -35,7 +35,7 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 	}
 	s.TLS = &v1beta1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
 	s.Binding = &v1beta1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1beta1.MaxMessage)}
-	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, LastChangeTime: now}
+	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc.cluster.local:11211", Version: 1e10, Size: maxSize, LastChangeTime: now}
 	s.External = &v1beta1.ExternalStatus{Message: text(v1beta1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1beta1.UpdateCost{
@@ -57,7 +57,7 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 		shard.PodName = shard.Name + "-abcde"
 		s.Shards = append(s.Shards, shard)
 		s.Nodes = append(s.Nodes, shard.PodName)
-		s.Servers = append(s.Servers, fmt.Sprintf("%s.%s.svc:11211", shard.Name, text(n.namespace)))
+		s.Servers = append(s.Servers, fmt.Sprintf("%s.%s.svc.cluster.local:11211", shard.Name, text(n.namespace)))
 		s.External.Servers = append(s.External.Servers, text(n.balancer)+":11211")
 	}
 	return s

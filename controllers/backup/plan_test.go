@@ -34,7 +34,7 @@ func observed(edits ...func(*observation)) *observation {
 	b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache"}
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
 	m.Spec.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
-	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
+	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}
 	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.JobName(transfer.Backup, b.UID), Now: now}, Now: now}}
 	for _, edit := range edits {
 		edit(obs)

@@ -18,11 +18,11 @@ func (env *testEnv) wantBinding(m *v1beta1.Memcached, size int) *corev1.Secret {
 	env.Read("cache-binding", secret)
 	var servers []string
 	for _, ordinal := range []string{"0", "1", "2"}[:size] {
-		servers = append(servers, "cache-"+ordinal+"."+env.Namespace+".svc:11211")
+		servers = append(servers, "cache-"+ordinal+"."+env.Namespace+".svc.cluster.local:11211")
 	}
 	list := strings.Join(servers, ",")
 	for key, want := range map[string]string{
-		"type": "memcached", "provider": "memcached-operator", "host": "cache-0." + env.Namespace + ".svc", "port": "11211",
+		"type": "memcached", "provider": "memcached-operator", "host": "cache-0." + env.Namespace + ".svc.cluster.local", "port": "11211",
 		"servers": list, "uri": "memcached://" + list, "username": "binding",
 	} {
 		if got := string(secret.Data[key]); got != want {

@@ -125,7 +125,7 @@ func TestStatusReportsReadyShards(t *testing.T) {
 	}
 	env.WantCondition(m, v1beta1.ConditionAvailable, metav1.ConditionTrue, v1beta1.ReasonAllShardsReady)
 	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonUpToDate)
-	server := func(shard string) string { return shard + "." + env.Namespace + ".svc:11211" }
+	server := func(shard string) string { return shard + "." + env.Namespace + ".svc.cluster.local:11211" }
 	if s := m.Status; s.Phase != v1beta1.PhaseRunning || s.ReadyShards != 2 || s.Version != "1.6.45" ||
 		!slices.Equal(s.Nodes, []string{"cache-0-a", "cache-1-a"}) || !slices.Equal(s.Servers, []string{server("cache-0"), server("cache-1")}) {
 		t.Errorf("status %+v", s)

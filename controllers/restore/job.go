@@ -73,7 +73,10 @@ func cacheSize(obs *observation) transfer.CacheSize {
 }
 
 func ringServers(m *v1beta1.Memcached) []string {
-	template := cmp.Or(m.Spec.Access.Hashing.ServerNameTemplate, v1beta1.DefaultServerNameTemplate)
+	template := m.Spec.Access.Hashing.ServerNameTemplate
+	if template == "" {
+		return m.Status.Servers
+	}
 	var names []string
 	for ordinal := range int(*m.Spec.Size) {
 		names = append(names, strings.NewReplacer("{shard}", resources.ShardName(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))

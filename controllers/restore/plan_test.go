@@ -28,7 +28,7 @@ func observed(edits ...func(*observation)) *observation {
 	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "a/b", SnapshotTime: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1beta1.MemcachedSpec{Size: new(int32(2))}}
 	m.Status.Selector = v1beta1.LabelInstance + "=cache"
-	m.Status.Servers = []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
+	m.Status.Servers = []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}
 	obs := &observation{restore: r, backup: b, Observation: transfer.Observation{Object: r, Memcached: m, Job: transfer.JobObservation{Name: "restore-u", Now: now}, Now: now}}
 	for _, edit := range edits {
 		edit(obs)
@@ -203,7 +203,7 @@ func TestJobFillsShards(t *testing.T) {
 		"with the default names": {[]func(*observation){func(obs *observation) {
 			obs.Memcached.Spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump}
 		}},
-			"a/b", snapshotwire.Load{Ring: "Jump", RingServers: []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}}, 20000, transfer.CacheSize{}},
+			"a/b", snapshotwire.Load{Ring: "Jump", RingServers: []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}}, 20000, transfer.CacheSize{}},
 		"from a larger cache": {[]func(*observation){func(obs *observation) { obs.backup.Status.Snapshot.Bytes = 64 << 30 }}, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{Shards: 1, Memory: 64 << 30}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,7 +96,7 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 	if m := r.Memcached; m != nil {
 		r.Task.Login = m.Spec.Auth.IsRequired()
 		if m.Spec.TLS.IsEnabled() {
-			r.Task.TLS = taskTLS(m, len(r.Task.Servers))
+			r.Task.TLS = taskTLS(m, r.Task.Servers)
 		}
 	}
 	task, err := json.Marshal(r.Task)

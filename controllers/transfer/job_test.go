@@ -42,14 +42,14 @@ var jobs = map[string]struct {
 	spec    JobSpec
 }{
 	"save-to-claim": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}, ItemsPerSecond: 20000,
+		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc.cluster.local:11211"}, ItemsPerSecond: 20000,
 			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "u", Version: "1.6.45"}}}},
 	"save-to-s3": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: s3, Action: snapshotwire.ActionSave,
 		DeadlineSeconds: ptr.To[int32](90),
 		Basis:           resources.Basis{Pod: v1beta1.MemcachedPod{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}}},
-		Task:            snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}}}},
+		Task:            snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc.cluster.local:11211"}}}},
 	"load-from-claim-on-openshift": {Options{OmitRunAsUser: true}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
-		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},
+		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc.cluster.local:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},
 	"save-to-new-claim": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Action: snapshotwire.ActionSave,
 		Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}},
 		Cache: CacheSize{Shards: 100, Memory: 16 << 30}, Task: snapshotwire.Task{Path: "p"}}},
@@ -57,13 +57,13 @@ var jobs = map[string]struct {
 		Store:     v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
 		Resources: v1beta1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
 	"save-with-tls": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
-		Memcached: withTLS(v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
+		Memcached: withTLS(v1beta1.TLSSpec{Mode: v1beta1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc.cluster.local:11211"}}}},
 	"load-with-client-certificate": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
 		Memcached: withTLS(v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, SecretName: "certificate", ClientCertificates: v1beta1.ClientCertificatesRequired}),
-		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc:11211", "restore-1.team.svc:11211"}, Load: &snapshotwire.Load{}}}},
+		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc.cluster.local:11211", "restore-1.team.svc.cluster.local:11211"}, Load: &snapshotwire.Load{}}}},
 	"save-with-login": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
 		Memcached: &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1beta1.MemcachedSpec{Auth: v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}}},
-		Task:      snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
+		Task:      snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc.cluster.local:11211"}}}},
 	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
 }
@@ -184,11 +184,11 @@ func TestHasServersRequiresEveryShardInOrder(t *testing.T) {
 		servers []string
 		want    bool
 	}{
-		"all":              {2, []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}, true},
-		"one missing":      {2, []string{"cache-0.team.svc:11211"}, false},
-		"the first is not": {2, []string{"cache-1.team.svc:11211", "cache-2.team.svc:11211"}, false},
-		"one too many":     {1, []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}, false},
-		"order":            {2, []string{"cache-1.team.svc:11211", "cache-0.team.svc:11211"}, false},
+		"all":              {2, []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}, true},
+		"one missing":      {2, []string{"cache-0.team.svc.cluster.local:11211"}, false},
+		"the first is not": {2, []string{"cache-1.team.svc.cluster.local:11211", "cache-2.team.svc.cluster.local:11211"}, false},
+		"one too many":     {1, []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}, false},
+		"order":            {2, []string{"cache-1.team.svc.cluster.local:11211", "cache-0.team.svc.cluster.local:11211"}, false},
 	} {
 		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: &test.size}, Status: v1beta1.MemcachedStatus{Servers: test.servers}}
 		if got := HasServers(m); got != test.want {

@@ -221,7 +221,7 @@ func TestMemcachedIsNotReadyWithoutAllServers(t *testing.T) {
 	if blocker := MemcachedNotReady(m); blocker == nil || !blocker.Transient || blocker.Withdraws || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, "status.servers") {
 		t.Errorf("it is blocked by %+v", blocker)
 	}
-	m.Status.Servers = []string{"cache-0.team.svc:11211"}
+	m.Status.Servers = []string{"cache-0.team.svc.cluster.local:11211"}
 	if blocker := MemcachedNotReady(m); blocker != nil {
 		t.Errorf("it is blocked by %+v", blocker)
 	}

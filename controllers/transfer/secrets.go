@@ -1,13 +1,12 @@
 package transfer
 
 import (
-	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -19,10 +18,11 @@ const (
 )
 
 // taskTLS returns how a Job connects to the shards of a Memcached with TLS.
-func taskTLS(m *v1beta1.Memcached, shards int) *snapshotwire.TLS {
+func taskTLS(m *v1beta1.Memcached, servers []string) *snapshotwire.TLS {
 	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1beta1.TLSPermissive}
-	for ordinal := range shards {
-		t.ServerNames = append(t.ServerNames, fmt.Sprintf("%s.%s.svc", resources.ShardName(m.Name, ordinal), m.Namespace))
+	for _, server := range servers {
+		host, _, _ := strings.Cut(server, ":")
+		t.ServerNames = append(t.ServerNames, host)
 	}
 	return t
 }

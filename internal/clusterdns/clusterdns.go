@@ -1,40 +1,39 @@
-// Package clusterdns makes the names of Services absolute.
+// Package clusterdns knows the domain of the cluster, and makes names absolute.
 //
-// A pod resolves cache-0.shop.svc with each of its search domains, the namespace's first: it asks for
-// cache-0.shop.svc.team.svc.cluster.local, cache-0.shop.svc.svc.cluster.local and
-// cache-0.shop.svc.cluster.local. The second is a pod's name in a namespace that is named svc, so a
-// user who can create that namespace can answer for the Services of all others.
+// A pod first looks for a name with fewer dots than its option ndots, five, in each of its search domains, and one of these may
+// have the answer: that of its node, with a record for all names, or a namespace named svc, for cache-0.shop.svc.
 package clusterdns
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 )
 
-// Absolute returns an address such as cache-0.shop.svc:11211 with the domain of the cluster and a
-// final dot, so that no search domain applies. It returns other addresses, and all addresses outside
-// of a pod, unchanged.
-func Absolute(address string) string { return absolute(address, "/etc/resolv.conf") }
+// Default is the domain of a cluster that names no other.
+const Default = "cluster.local"
 
-func absolute(address, resolvConf string) string {
+// Absolute returns the address with a final dot behind its host name, so that no search domain applies. It returns addresses of
+// IP addresses and of names without a domain unchanged.
+func Absolute(address string) string {
 	host, port, err := net.SplitHostPort(address)
-	name, isService := strings.CutSuffix(host, ".svc")
-	domain := servicesDomain(resolvConf)
-	if err != nil || !isService || domain == "" {
+	_, notIP := netip.ParseAddr(host)
+	if err != nil || notIP == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".") {
 		return address
 	}
-	return net.JoinHostPort(name+"."+domain+".", port)
+	return net.JoinHostPort(host+".", port)
 }
 
-// servicesDomain returns the domain of all Services, such as svc.cluster.local, from the search
-// domains that the kubelet gives a pod: <namespace>.svc.cluster.local, svc.cluster.local and
-// cluster.local. It is empty if the first two are of another form.
-func servicesDomain(resolvConf string) string {
+// Domain returns the domain of the cluster from the search domains that the kubelet gives a pod: <namespace>.svc.cluster.local,
+// svc.cluster.local and cluster.local. Outside of a pod, and with search domains of another form, it is Default.
+func Domain() string { return domain("/etc/resolv.conf") }
+
+func domain(resolvConf string) string {
 	text, err := os.ReadFile(resolvConf)
 	if err != nil {
-		return ""
+		return Default
 	}
 	var search []string
 	for line := range strings.Lines(string(text)) {
@@ -43,11 +42,11 @@ func servicesDomain(resolvConf string) string {
 		}
 	}
 	if len(search) < 2 {
-		return ""
+		return Default
 	}
-	ofNamespace, domain := strings.TrimSuffix(search[0], "."), strings.TrimSuffix(search[1], ".")
-	if !strings.HasPrefix(domain, "svc.") || !strings.HasSuffix(ofNamespace, "."+domain) {
-		return ""
+	ofNamespace, ofServices := strings.TrimSuffix(search[0], "."), strings.TrimSuffix(search[1], ".")
+	if found, ok := strings.CutPrefix(ofServices, "svc."); ok && strings.HasSuffix(ofNamespace, "."+ofServices) {
+		return found
 	}
-	return domain
+	return Default
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
 
@@ -33,7 +34,7 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 		{"image", status.Image, "docker.io/library/memcached:" + defaultVersion},
 		{"size", fmt.Sprint(status.Size, status.ReadyShards), "3 3"},
 		{"nodes", fmt.Sprint(status.Nodes), fmt.Sprint([]string{pods["cache-0"].Name, pods["cache-1"].Name, pods["cache-2"].Name})},
-		{"servers", fmt.Sprint(status.Servers), strings.ReplaceAll("[cache-0.NS.svc:11211 cache-1.NS.svc:11211 cache-2.NS.svc:11211]", "NS", s.Namespace)},
+		{"servers", fmt.Sprint(status.Servers), strings.ReplaceAll("[cache-0.NS:11211 cache-1.NS:11211 cache-2.NS:11211]", "NS", s.Namespace+".svc."+clusterdns.Domain())},
 	} {
 		if field.is != field.want {
 			t.Errorf("status.%s is %q, want %q", field.name, field.is, field.want)

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -53,12 +55,12 @@ func (s *space) putSecret(name string, data map[string][]byte) {
 // putCertificate creates or replaces the Secret with a certificate of a CA, and returns a client's configuration.
 func (s *space) putCertificate(ca *testcert.CA, name string, o testcert.Options) *tls.Config {
 	s.Helper()
-	o.Names = []string{"*." + s.Namespace + ".svc"}
+	o.Names = []string{"*." + s.Namespace + ".svc." + clusterdns.Domain()}
 	crt, key := ca.Issue(o)
 	s.putSecret(name, map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()})
 	pair, err := tls.X509KeyPair(ca.Issue(testcert.Options{Names: []string{"client"}, ClientOnly: true}))
 	s.Must(err)
-	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: cluster.ShardName("cache", 0) + "." + s.Namespace + ".svc",
+	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: cluster.ShardName("cache", 0) + strings.TrimPrefix(o.Names[0], "*"),
 		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	config.RootCAs.AppendCertsFromPEM(ca.PEM())
 	return config

@@ -70,7 +70,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.Apply("frozen", suite.Small(1))
 	s.Apply("hung", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
-	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
+	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc.cluster.local"}})
 	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
 	s.Apply("lost", suite.Small(1, func(spec *v1beta1.MemcachedSpec) { spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} }))
 	s.Apply("stuck", suite.Small(1, suite.Version(before)))

@@ -27,7 +27,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 		p.Status.Name, p.Status.Size = m.Status.Binding.Name, m.Status.Binding.Size
 	}
 	age := serverclock.Age(obs.Now, obs.BindingTriedAt)
-	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
+	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret()
 	if !isOutdated {
 		if p.Actions.RequeueAfter = max(bindingInterval-age, 0); age >= bindingInterval && p.Status.Size == *m.Spec.Size {
 			p.Actions.Binding = secret

@@ -23,8 +23,8 @@ import (
 func TestBindingFollowsTheSize(t *testing.T) {
 	secret := resources.Key{Kind: resources.KindSecret, Name: v1beta1.BindingSecretName("cache")}
 	existing := func(obs *observation.Observation, owner observation.Ownership) *corev1.Secret {
-		s := resources.NewBuilder(obs.Memcached, plantest.Options).BindingSecret(1)
-		s.UID, s.ResourceVersion, s.Data[v1beta1.BindingPasswordKey] = "secret", "17", []byte("password")
+		s := resources.NewBuilder(obs.Memcached, plantest.Options).BindingSecret()
+		s.UID, s.ResourceVersion, s.Data["servers"], s.Data[v1beta1.BindingPasswordKey] = "secret", "17", []byte("cache-0"), []byte("password")
 		obs.Binding = observation.Object{APIObject: s, Owner: owner}
 		return s
 	}
@@ -78,7 +78,7 @@ func published(t *testing.T, size int32) *observation.Observation {
 	obs := plantest.Running(t, size, func(s *v1beta1.MemcachedSpec) { s.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache })
 	list := plan.ShardList{Version: obs.Now.Add(-time.Minute).Unix()}
 	for _, name := range obs.Names {
-		list.Servers = append(list.Servers, name+".default.svc|10.96.0.1|11211")
+		list.Servers = append(list.Servers, name+".default.svc.cluster.local|10.96.0.1|11211")
 	}
 	for _, pods := range obs.Pods {
 		pods[0].Annotations[annotations.Discovery] = list.String()

@@ -50,7 +50,7 @@ func ParseShardList(text string) ShardList {
 }
 
 // planDiscovery decides which shards clients know, and gives the list to the pods.
-func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery {
+func planDiscovery(obs *observation.Observation, shards []shard.State, options resources.Options) Discovery {
 	m := obs.Memcached
 	if m.Spec.Paused {
 		return Discovery{list: PublishedList(obs).String()}
@@ -58,7 +58,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 	p := Discovery{}
 	if m.Spec.Access.Discovery.IsEnabled() {
 		last, was := PublishedList(obs), m.Status.Discovery
-		list := ShardList{last.Version, serversToList(obs, shards, last.Servers)}
+		list := ShardList{last.Version, serversToList(obs, shards, last.Servers, options)}
 		if !slices.Equal(list.Servers, last.Servers) {
 			// Clients ignore a version that isn't higher. The time keeps it growing when a
 			// Memcached is created again.
@@ -68,7 +68,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery
 			}
 		}
 		p.list = list.String()
-		p.Status = &v1beta1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
+		p.Status = &v1beta1.DiscoveryStatus{Endpoint: options.Server(m.Namespace, resources.DiscoveryName(m.Name)), Version: list.Version,
 			Size: int32(len(list.Servers)), LastChangeTime: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 128
 		if was != nil && was.Version == list.Version {
 			p.Status.LastChangeTime = was.LastChangeTime
@@ -123,7 +123,7 @@ func podsOfShards(obs *observation.Observation) (all []*corev1.Pod) {
 // choose the shard of a key by its place in the list. A shard is added when it is ready, and stays
 // while another pod replaces its own. The first list has all shards, since no client has keys on a
 // part of them.
-func serversToList(obs *observation.Observation, shards []shard.State, listed []string) (servers []string) {
+func serversToList(obs *observation.Observation, shards []shard.State, listed []string, options resources.Options) (servers []string) {
 	ready := map[string]bool{}
 	for i := range shards {
 		ready[shards[i].Name] = shards[i].IsReady
@@ -136,8 +136,7 @@ func serversToList(obs *observation.Observation, shards []shard.State, listed []
 		if ip == "" { // its Service was just created, or created again
 			return listed
 		}
-		host, _, _ := strings.Cut(resources.Server(obs.Memcached.Namespace, name), ":")
-		servers = append(servers, fmt.Sprintf("%s|%s|%d", host, ip, agentwire.MemcachedPort))
+		servers = append(servers, fmt.Sprintf("%s|%s|%d", options.Host(obs.Memcached.Namespace, name), ip, agentwire.MemcachedPort))
 	}
 	return servers
 }

@@ -31,8 +31,10 @@ type Plan struct {
 	FinalBackup FinalBackup
 	Discovery   Discovery
 	Binding     Binding
-	Resources   Resources
-	Actions     Actions
+	// Servers are the addresses of the shards by ordinal, also of those that don't exist yet.
+	Servers   []string
+	Resources Resources
+	Actions   Actions
 	// Memory for the next reconcile.
 	Memory observation.Memory
 }
@@ -58,7 +60,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
-		p.Discovery = planDiscovery(obs, shards)
+		p.Discovery = planDiscovery(obs, shards, options)
 		p.Binding = planBinding(obs, build)
 		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
 			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list)
@@ -72,6 +74,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 			all = append(all, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
+	p.Servers = options.Servers(m)
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, problem)
 	p.Actions = merge(append(all, planSecrets(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory

@@ -4,7 +4,7 @@
 // For a Memcached "cache" of size 3:
 //
 //	NetworkPolicy       cache                memcached's port is open to the clients of the spec, the agent's to operator and shards
-//	Service             cache                headless: cache-0.cache.<namespace>.svc
+//	Service             cache                headless: cache-0.cache.<namespace>.svc.<domain>
 //	PodDisruptionBudget cache                evictions of one shard at a time
 //	Service             cache-0 … cache-2    a shard's address, which outlives its pods
 //	Service             cache-0-ext …        a shard's address outside the cluster, with access.external.mode LoadBalancer

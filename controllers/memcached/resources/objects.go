@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 )
 
 // Kind of an object that the operator creates.
@@ -63,11 +65,6 @@ func (k Key) Ordinal(memcached string) (int, bool) {
 
 // DiscoveryName returns the name of the Service with the endpoint of spec.access.discovery.
 func DiscoveryName(memcached string) string { return memcached + "-discovery" }
-
-// DiscoveryEndpoint returns the address of that endpoint, as host:port.
-func DiscoveryEndpoint(namespace, memcached string) string {
-	return Server(namespace, DiscoveryName(memcached))
-}
 
 // externalSuffix of a Service's name. It fits behind the longest name of a shard: 63 characters are valid, and 56 are used.
 const externalSuffix = "-ext"
@@ -138,10 +135,24 @@ func Ordinal(memcached, shard string) (int, bool) {
 	return n, true
 }
 
-// Server returns a shard's address for clients, as host:port. Pods resolve it without the cluster's
-// domain, which the operator doesn't know.
-func Server(namespace, shard string) string {
-	return fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.MemcachedPort)
+// Host returns the name of a Service, such as a shard's, for clients: the complete name, which needs no search domain. It has no
+// final dot, with which few clients accept a certificate.
+func (o Options) Host(namespace, service string) string {
+	return fmt.Sprintf("%s.%s.svc.%s", service, namespace, cmp.Or(o.ClusterDomain, clusterdns.Default))
+}
+
+// Server returns the address of a Service for clients, as host:port.
+func (o Options) Server(namespace, service string) string {
+	return fmt.Sprintf("%s:%d", o.Host(namespace, service), agentwire.MemcachedPort)
+}
+
+// Servers returns the addresses of a Memcached's shards by ordinal.
+func (o Options) Servers(m *v1beta1.Memcached) []string {
+	servers := make([]string, *m.Spec.Size)
+	for ordinal := range servers {
+		servers[ordinal] = o.Server(m.Namespace, ShardName(m.Name, ordinal))
+	}
+	return servers
 }
 
 // Labels returns the labels of all objects of a Memcached. They select its pods.
@@ -187,6 +198,8 @@ type Options struct {
 	// OperatorNamespace is the namespace of the operator's pods, which the network policy admits
 	// to the agents; empty when the operator runs outside the cluster.
 	OperatorNamespace string
+	// ClusterDomain is the domain of all Services' names; empty is cluster.local.
+	ClusterDomain string
 	// MonitoringNamespaces are those whose pods can read the metrics of the shards by default.
 	MonitoringNamespaces []string
 	// Restrictions of what a spec may contain.

@@ -66,7 +66,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithSecurityContext(common.security).
 			WithVolumes(volumes(revision.Volume)...).
 			WithInitContainers(agentInstaller(b.options, common.resources)).
-			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
+			WithContainers(memcachedContainer(b.options.Host(b.namespace, name), revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
 	if shard.AvoidNode != "" {
 		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
 	}
@@ -213,7 +213,7 @@ func agentInstaller(options Options, resources *corev1ac.ResourceRequirementsApp
 }
 
 // memcachedContainer returns the container in which the agent runs memcached.
-func memcachedContainer(namespace, shard string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration, drainTimeout time.Duration, logFormat string) *corev1ac.ContainerApplyConfiguration {
+func memcachedContainer(host string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration, drainTimeout time.Duration, logFormat string) *corev1ac.ContainerApplyConfiguration {
 	get := func(path string) *corev1ac.ProbeApplyConfiguration {
 		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portAgent)))
 	}
@@ -224,9 +224,9 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 		WithArgs(
 			"-data", dataPath,
 			"-podinfo", podInfoPath,
-			// with the namespace: the bare name is also the pod's host name and would resolve to
+			// the complete name: the bare one is also the pod's host name and would resolve to
 			// the pod itself
-			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.Port),
+			"-service", fmt.Sprintf("%s:%d", host, agentwire.Port),
 			"-drain-timeout", fmt.Sprintf("%ds", drainTimeout/time.Second),
 			"-metrics-listen", fmt.Sprintf(":%d", agentwire.MetricsPort),
 			"-discovery-listen", fmt.Sprintf(":%d", agentwire.DiscoveryPort),

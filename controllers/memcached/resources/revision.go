@@ -45,7 +45,10 @@ func IsReduced(m *v1beta1.Memcached) bool { return metav1.HasAnnotation(m.Object
 
 // MaxDiscoveryList is more than the size, in bytes, of the largest list of shards that a pod can have. With the largest
 // pod configuration, the operator's cache still stores the ReplicaSet.
-const MaxDiscoveryList = 24 << 10
+const MaxDiscoveryList = 32 << 10
+
+// MaxClusterDomain is the length of the longest domain of a cluster.
+const MaxClusterDomain = 64
 
 // PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
 // that it can be compared with the spec and rolled back to.

@@ -44,7 +44,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		}
 		key := resources.Key{Kind: resources.KindService, Name: status.Name}
 		if service, exists := obs.Objects[key]; exists && service.Owner == observation.Ours || res.Applied[key] {
-			s.Servers = append(s.Servers, resources.Server(m.Namespace, status.Name))
+			s.Servers = append(s.Servers, p.Servers[ordinal])
 		}
 	}
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist

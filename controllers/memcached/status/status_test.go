@@ -127,7 +127,7 @@ func TestServersAreThoseOfTheDesiredShards(t *testing.T) {
 	if s.ReadyShards != 0 {
 		t.Errorf("%d ready", s.ReadyShards)
 	}
-	if want := resources.Server("default", "cache-0"); len(s.Servers) != 1 || s.Servers[0] != want {
+	if want := plantest.Options.Server("default", "cache-0"); len(s.Servers) != 1 || s.Servers[0] != want {
 		t.Errorf("servers %q, want only %s", s.Servers, want)
 	}
 	if len(s.Shards) != 2 {
