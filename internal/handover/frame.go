@@ -157,7 +157,11 @@ func failureOf(err error) failure {
 	case errors.Is(err, ErrImpossible), errors.Is(err, memfile.ErrLayout):
 		f.Code = codeImpossible
 	}
+	// A control character has six bytes as JSON.
 	f.Message = f.Message[:min(len(f.Message), maxFailure)]
+	for text, _ := json.Marshal(f.Message); len(text) > 2*maxFailure; text, _ = json.Marshal(f.Message) {
+		f.Message = f.Message[:len(f.Message)/2]
+	}
 	return f
 }
 

@@ -1,6 +1,8 @@
 package handover
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -437,5 +439,16 @@ func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A control character has six bytes as JSON. Without the frame, the target would try again what is impossible.
+func TestFailureFitsIntoAFrame(t *testing.T) {
+	for _, message := range []string{"short", strings.Repeat("x", 5000), strings.Repeat("\x01", 5000), strings.Repeat("\xff", 5000)} {
+		var out bytes.Buffer
+		l := &link{w: bufio.NewWriter(&out)}
+		if err := l.send(kindError, failureOf(fmt.Errorf("%w: %s", ErrImpossible, message))); err != nil {
+			t.Errorf("%.9q: %v", message, err)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package secrets
 
 import (
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,6 +134,17 @@ func TestMemcachedRestartsToForgetACertificate(t *testing.T) {
 		got := restartReason(secret.loaded, secret.used, arguments)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) || len(secret.loaded) != c.kept {
 			t.Errorf("%s: %q, want %q; it keeps %d", name, got, c.want, len(secret.loaded))
+		}
+	}
+}
+
+// The time to parse one grows with the cube of its size.
+func TestLargeKeyIsRejectedBeforeItIsParsed(t *testing.T) {
+	content := issue(testcert.NewCA("shards"), testcert.Options{})
+	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: make([]byte, maxKey+1)})
+	for name, text := range map[string][]byte{"alone": key, "after a certificate": append(slices.Clone(content["tls.crt"]), key...)} {
+		if _, err := parseCertificate(content["tls.crt"], text, nil, testHost, time.Now()); err == nil || !strings.Contains(err.Error(), "more than 16 KiB") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

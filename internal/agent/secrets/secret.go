@@ -176,7 +176,7 @@ func (s *secret[T]) load(m running, now time.Time, report func(Loaded)) {
 		if a.err == nil {
 			began := time.Now()
 			a.used, a.err = a.content.load(m, former)
-			a.late = a.err != nil && !protocol.IsAnswer(a.err) && time.Since(began) >= loadTimeout
+			a.late = a.err != nil && !protocol.IsAnswer(a.err) && !errors.Is(a.err, errAccepted) && time.Since(began) >= loadTimeout
 		}
 		report(a)
 	}()

@@ -264,9 +264,46 @@ func TestUsersThatMemcachedWouldNotReadAsTheyAre(t *testing.T) {
 		"contains a space":                {{"a", "b c"}},
 		"or a control character":          {{"a", "b\x7f"}},
 		"have more than 249 bytes":        {{"a", strings.Repeat("b", 249)}},
+		"has the entry username":          {{"username", "shop"}, {"password", "secret"}},
+		"has the entry password":          {{"shop", "secret"}, {"password", "secret"}},
 	} {
 		if _, err := validUsers(list, "own"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80v: %v, want %q", list, err, want)
 		}
 	}
+}
+
+// The users' file is read back when the Secret is gone.
+func TestPasswordThatEndsWithASpaceOfUnicodeIsReadBack(t *testing.T) {
+	dir := t.TempDir()
+	for _, password := range []string{"a\u00a0", "a\u0085", "\u2003a"} {
+		written, err := validUsers([]user{{"shop", password}}, "own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write(dir, written); err != nil {
+			t.Fatal(err)
+		}
+		if read, err := restoreUsers(dir, "own"); err != nil || !slices.Equal(read.list, written.list) {
+			t.Errorf("%q is read as %+v, %v", password, read, err)
+		}
+	}
+}
+
+func TestRemovedUserIsLoadedOnceMemcachedRejectsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := usersWith("first")
+		both["former"] = []byte("secret")
+		volume := testvolume.New(t, both)
+		m := start(t, Volumes{Users: volume.Dir}, "-Y", "users")
+		m.lazy = true
+		volume.Put(usersWith("first"))
+		if m.poll(loadTimeout + soon); !strings.Contains(m.Status().Users.Error, "memcached still accepts the former login of user former") {
+			t.Errorf("memcached has not read the users: %+v\n%s", m.Status().Users, m.log)
+		}
+		m.lazy = false
+		if m.poll(loadTimeout + soon); m.Status().Users.Error != "" {
+			t.Errorf("%+v\n%s", m.Status().Users, m.log)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +31,8 @@ const (
 	loginTimeout = 10 * time.Second
 )
 
+var errAccepted = errors.New("memcached still accepts the former login")
+
 var userName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
 // users are those who may log in to memcached, without the agent's own.
@@ -39,6 +42,20 @@ type users struct {
 }
 
 type user struct{ name, password string }
+
+func (u *users) has(entry user) bool { return slices.Contains(u.list, entry) }
+
+// removed returns a login of former users that these don't have: memcached rejects it once it has read the file.
+func (u *users) removed(former []*users) (login user, ok bool) {
+	if len(former) == 0 {
+		return user{}, false
+	}
+	list := former[len(former)-1].list
+	if i := slices.IndexFunc(list, func(entry user) bool { return !u.has(entry) }); i >= 0 {
+		return list[i], true
+	}
+	return user{}, false
+}
 
 // usersFile is the name of the file that memcached reads.
 const usersFile = "users"
@@ -77,7 +94,7 @@ func restoreUsers(dir, own string) (*users, error) {
 	}
 	var list []user
 	for line := range strings.Lines(string(text)) {
-		if name, password, _ := strings.Cut(strings.TrimSpace(line), ":"); name != ownUser && name != "" {
+		if name, password, _ := strings.Cut(strings.TrimRight(line, "\n"), ":"); name != ownUser && name != "" {
 			list = append(list, user{name, password})
 		}
 	}
@@ -94,6 +111,9 @@ func validUsers(list []user, own string) (*users, error) {
 	}
 	for _, u := range list {
 		switch {
+		case u.name == "username" || u.name == "password":
+			return nil, fmt.Errorf("the Secret has the entry %s, as Secrets of type kubernetes.io/basic-auth do; an entry is a user, and its value the password, "+
+				"as in kubectl create secret generic NAME --from-literal=USER=PASSWORD", u.name)
 		case !userName.MatchString(u.name):
 			return nil, fmt.Errorf("user %q: use 1 to 64 of the characters a-z, 0-9, '.', '_' and '-'", u.name)
 		case u.password == "":
@@ -121,13 +141,22 @@ func (u *users) suits([]string) error { return nil }
 
 func (u *users) replaces(*users) bool { return true }
 
-// load signals memcached, which reads the file within a second and reports nothing, and logs in as each user.
-func (u *users) load(m running, _ []*users) (*users, error) {
+// load signals memcached, which reads the file within a second and reports nothing, and logs in as each user. A login that
+// was removed must fail.
+func (u *users) load(m running, former []*users) (*users, error) {
 	if err := m.Signal(syscall.SIGHUP); err != nil {
 		return nil, err
 	}
 	for deadline := time.Now().Add(loadTimeout); ; {
 		err := u.logIn(m.Server)
+		if removed, ok := u.removed(former); ok && err == nil {
+			switch rejection := (&users{list: []user{removed}}).logIn(m.Server); {
+			case rejection == nil:
+				err = fmt.Errorf("%w of user %s", errAccepted, removed.name)
+			case !protocol.IsAnswer(rejection):
+				err = rejection
+			}
+		}
 		if err == nil || time.Now().After(deadline) {
 			return u, err
 		}

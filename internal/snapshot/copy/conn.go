@@ -2,6 +2,7 @@ package copy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -206,8 +207,7 @@ func (t target) secure(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	config := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true}
 	switch ca, err := os.ReadFile(filepath.Join(t.tlsDir, "ca.crt")); {
 	case err == nil:
-		config.RootCAs = x509.NewCertPool()
-		config.RootCAs.AppendCertsFromPEM(ca)
+		config.RootCAs = rootsOf(ca)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("reading the CA: %w; correct the Secret of spec.tls", err)
 	}
@@ -226,6 +226,17 @@ func (t target) secure(ctx context.Context, raw net.Conn) (net.Conn, error) {
 		return nil, fmt.Errorf("its certificate isn't accepted for %s: %w; correct the Secret of spec.tls", name, err)
 	}
 	return secured, err
+}
+
+// rootsOf returns the CAs of a Secret, and nil, those of the system, if its ca.crt is empty: the agent, too, takes that for
+// absent.
+func rootsOf(ca []byte) *x509.CertPool {
+	if len(bytes.TrimSpace(ca)) == 0 {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return pool
 }
 
 // rejected returns the error of a server that rejects a connection by an alert after the handshake: with TLS 1.3, it

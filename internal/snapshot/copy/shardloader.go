@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 )
@@ -162,7 +163,8 @@ func (s *shardLoader) expiry(item format.Record) (at time.Time, lives bool) {
 // item is not sent: then it counts the item.
 func (s *shardLoader) appendHead(dst []byte, item format.Record) (head []byte, expires int64, ok bool) {
 	count := &s.counts.rejected
-	if !s.isTooLarge(item) {
+	// A crafted snapshot could lead clients with auto discovery to other servers.
+	if string(item.Key) != agentwire.DiscoveryItem && !s.isTooLarge(item) {
 		at, lives := s.expiry(item)
 		if !lives {
 			count = &s.counts.expired

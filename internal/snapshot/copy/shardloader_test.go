@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 )
@@ -60,5 +61,27 @@ func TestItemExpiresAsBeforeOrAtMaxTTL(t *testing.T) {
 		if lives != c.lives || lives && (got.IsZero() != (c.want == 0) || c.want != 0 && got.Unix() != c.want) {
 			t.Errorf("%s: %s, %t", name, got, lives)
 		}
+	}
+}
+
+// It would lead clients with auto discovery to servers that the snapshot names.
+func TestItemOfTheDiscoveryIsNotRestored(t *testing.T) {
+	loader := &shardLoader{options: Options{Now: time.Now, Progress: &Progress{}}}
+	if head, _, ok := loader.appendHead(nil, format.Record{Key: []byte(agentwire.DiscoveryItem), Size: 1}); ok || loader.counts.rejected.Load() != 1 {
+		t.Errorf("the request is %q; %d rejected", head, loader.counts.rejected.Load())
+	}
+	if _, _, ok := loader.appendHead(nil, format.Record{Key: []byte("key"), Size: 1}); !ok {
+		t.Error("another item is not restored either")
+	}
+}
+
+func TestEmptyCAIsThatOfTheSystem(t *testing.T) {
+	for _, empty := range []string{"", "\n", " \n\t"} {
+		if rootsOf([]byte(empty)) != nil {
+			t.Errorf("%q is a pool without a CA, with which every connection fails", empty)
+		}
+	}
+	if rootsOf([]byte("x")) == nil {
+		t.Error("a text without a certificate trusts the system's CAs")
 	}
 }

@@ -27,6 +27,8 @@ const (
 	ManifestName = "manifest.json"
 	// maxManifest in bytes is enough for about two terabytes of items.
 	maxManifest = 64 << 20
+	// maxField in bytes is more than any field but a list has.
+	maxField = 64 << 10
 )
 
 // Manifest lists the content of a snapshot.
@@ -132,6 +134,17 @@ func (m *Manifest) Summary() string {
 	return text
 }
 
+// maxShards is more than a Memcached can have.
+const maxShards = 1000
+
+// check returns why a chunk with its place can't be one.
+func (c *Chunk) check(number, shard int) error {
+	if c.Items < 0 || c.Bytes <= 0 || c.Bytes > maxChunk || c.Stored <= 0 || c.Stored > maxStored {
+		return fmt.Errorf("chunk %d of shard %d exceeds the bounds of the format", number, shard)
+	}
+	return nil
+}
+
 // check rejects what no save writes and no load could handle.
 func (m *Manifest) check() error {
 	if len(m.Shards) == 0 {
@@ -146,8 +159,8 @@ func (m *Manifest) check() error {
 		}
 		var items int64
 		for j, chunk := range shard.Chunks {
-			if chunk.Items < 0 || chunk.Bytes <= 0 || chunk.Bytes > maxChunk || chunk.Stored <= 0 || chunk.Stored > maxStored {
-				return fmt.Errorf("chunk %d of shard %d exceeds the bounds of the format", j, i)
+			if err := chunk.check(j, i); err != nil {
+				return err
 			}
 			items += int64(chunk.Items)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,28 @@ func TestManifestsThatNoSaveWritesAreRejected(t *testing.T) {
 		_, err = decodeManifest(bytes.NewReader(text))
 		if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonSnapshotCorrupt || !f.Final {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A manifest is read in a Job with 128 MiB of memory.
+func TestManifestThatWouldUseUpTheMemoryIsReadNoFurther(t *testing.T) {
+	text, err := encoded(sampleManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := bytes.Cut(text, []byte(`"shards":[`))
+	for name, c := range map[string]struct{ begin, repeat string }{
+		"chunks":        {`"shards":[{"chunks":[`, `{},`},
+		"shards":        {`"shards":[`, `{},`},
+		"unknown field": {`"other":"`, `x`},
+		"known field":   {`"taskID":"`, `x`},
+		"white space":   {``, ` `},
+	} {
+		rest := strings.NewReader(strings.Repeat(c.repeat, 8<<20))
+		_, err := decodeManifest(io.MultiReader(bytes.NewReader(before), strings.NewReader(c.begin), rest))
+		if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonSnapshotCorrupt || rest.Size()-int64(rest.Len()) > 4*maxField {
+			t.Errorf("%s: %v after %d bytes", name, err, rest.Size()-int64(rest.Len()))
 		}
 	}
 }

@@ -96,6 +96,7 @@ func (c *counter) Write(p []byte) (int, error) {
 func decodeManifest(r io.Reader) (*Manifest, error) {
 	input := &hashedInput{r: bufio.NewReader(r)}
 	d := &manifestDecoder{json: json.NewDecoder(input), input: input}
+	input.decoded = d.json.InputOffset
 	err := d.envelope()
 	switch {
 	case input.err != nil:
@@ -170,6 +171,9 @@ func (d *manifestDecoder) snapshot() error {
 		"taskID": &m.TaskID, "takenAt": &m.TakenAt, "createdAt": &m.CreatedAt, "memcached": &m.Memcached, "folder": &m.Folder,
 		"shards": func() error {
 			return d.array(func() error {
+				if len(m.Shards) == maxShards {
+					return fmt.Errorf("it has more than %d shards", maxShards)
+				}
 				shard, err := d.shard()
 				m.Shards = append(m.Shards, shard)
 				return err
@@ -193,6 +197,9 @@ func (d *manifestDecoder) shard() (Shard, error) {
 			return d.array(func() error {
 				var chunk Chunk
 				err := d.json.Decode(&chunk)
+				if err == nil {
+					err = chunk.check(len(shard.Chunks), len(d.manifest.Shards))
+				}
 				shard.Chunks = append(shard.Chunks, chunk)
 				d.input.release(d.json)
 				return err
@@ -271,6 +278,8 @@ type hashedInput struct {
 	pending []byte
 	start   int64
 	digest  *xxhash.Digest // nil outside of the part
+	// decoded is the offset up to which the decoder has decoded.
+	decoded func() int64
 }
 
 // Read implements io.Reader.
@@ -280,6 +289,9 @@ func (h *hashedInput) Read(p []byte) (int, error) {
 	switch {
 	case h.start+int64(len(h.pending)) > maxManifest:
 		h.err = wire.FailFinally(wire.ReasonSnapshotCorrupt, "the snapshot's manifest is larger than %d MiB; use another snapshot", maxManifest>>20)
+		return 0, h.err
+	case h.start+int64(len(h.pending))-h.decoded() > maxField:
+		h.err = damaged(fmt.Errorf("one of its fields has more than %d KiB", maxField>>10))
 		return 0, h.err
 	case err != nil && !errors.Is(err, io.EOF):
 		h.err = err
