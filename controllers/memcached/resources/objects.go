@@ -344,11 +344,13 @@ func (b *Builder) service(name string, labels map[string]string) *corev1ac.Servi
 }
 
 // headlessService returns the Service whose DNS name resolves to all shards, and that gives each
-// pod a DNS name.
+// pod a DNS name. It has the names of shards that restart or hand over too: a client that misses one in its list moves keys of
+// the others.
 func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
 	return b.service(b.name, b.labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
+			WithPublishNotReadyAddresses(true).
 			WithSelector(b.labels).
 			WithPorts(servicePorts()...))
 }
