@@ -349,6 +349,8 @@ type SecurityContext struct {
 }
 
 // MemcachedAccess configures who reaches the shards, and how clients find them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || (has(self.ipFamilyPolicy) && self.ipFamilyPolicy != 'SingleStack')",message="two of access.ipFamilies require access.ipFamilyPolicy PreferDualStack or RequireDualStack"
 type MemcachedAccess struct {
 	// NetworkPolicy configures which clients can connect to the shards, where the network plugin
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
@@ -363,8 +365,28 @@ type MemcachedAccess struct {
 	// +optional
 	External ExternalSpec `json:"external,omitzero"`
 
-	// ServiceMetadata adds labels and annotations to the Services, such as those that a service mesh,
-	// DNS or a cloud controller reads. Default: none. Changing it restarts nothing.
+	// IPFamilyPolicy of all Services: SingleStack, PreferDualStack or RequireDualStack, as in a Service.
+	// Default: SingleStack. Changing it adds or removes the second address of each Service, and restarts
+	// nothing. status.servers has names, which then resolve to both.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=SingleStack;PreferDualStack;RequireDualStack
+	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty"`
+
+	// IPFamilies of all Services, such as [IPv6, IPv4]. Default: the cluster's first family, and with two
+	// stacks its second one. Changing the second one restarts nothing. Kubernetes can't change the first
+	// one of a Service: nothing changes then until you delete the Services, or write the former one.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self[0] != self[1]",message="access.ipFamilies must name each family once"
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
+
+	// ServiceMetadata adds labels to the Services, and annotations to all but those of external, such
+	// as those that a service mesh or DNS reads. Default: none. Changing it restarts nothing.
 	//
 	// +optional
 	ServiceMetadata Metadata `json:"serviceMetadata,omitzero"`
@@ -442,7 +464,7 @@ const (
 
 // ExternalSpec gives the shards addresses outside the cluster.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.mode) || !has(self.sourceRanges)",message="external.sourceRanges has no effect without a mode: set external.mode to LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="has(self.mode) || !(has(self.sourceRanges) || has(self.annotations) || has(self.loadBalancerClass) || has(self.externalTrafficPolicy) || has(self.allocateNodePorts))",message="the fields of external have no effect without a mode: set external.mode to LoadBalancer"
 type ExternalSpec struct {
 	// Mode LoadBalancer gives each shard a Service of type LoadBalancer for port 11211, with the name of
 	// the shard and -ext appended; status.external has the addresses. Combine it with tls and auth, and
@@ -462,6 +484,42 @@ type ExternalSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[0-9a-fA-F:.]+/[0-9]{1,3}$`
 	// +kubebuilder:validation:items:MaxLength=43
 	SourceRanges []string `json:"sourceRanges,omitempty"`
+
+	// Annotations of these Services, which configure the load balancers as your cloud documents it. In
+	// their values, {shard} is replaced by the shard's name and {ordinal} by its number, such as
+	// {shard}.example.com. At most 32 with 8192 characters in total. Default: none. Changing them
+	// restarts nothing.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 8192",message="external.annotations must have at most 8192 characters in total"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="external.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// LoadBalancerClass selects which controller provides the load balancers, such as
+	// service.k8s.aws/nlb. Default: the cluster's default. Kubernetes can't change it: the operator deletes
+	// and creates these Services, so that the shards get other external addresses. Nothing restarts.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	LoadBalancerClass string `json:"loadBalancerClass,omitempty"`
+
+	// ExternalTrafficPolicy Local sends connections to the node of the shard only and keeps the
+	// addresses of clients, so that an ipBlock of networkPolicy can name them. Cluster lets every node
+	// pass connections on, with its own address. Default Cluster. Changing it can close external
+	// connections, and restarts nothing.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Cluster;Local
+	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+
+	// AllocateNodePorts opens a port for each shard on every node, which sourceRanges doesn't restrict.
+	// Set it to false if the load balancers reach pods directly: others have no connection then.
+	// Default true. Changing it closes or opens these ports and restarts nothing.
+	//
+	// +optional
+	AllocateNodePorts *bool `json:"allocateNodePorts,omitempty"`
 }
 
 // ExternalMode is how clients outside the cluster reach the shards.

@@ -49,7 +49,7 @@ func TestEditsReachEveryField(t *testing.T) {
 	for _, field := range edits.fields { // otherwise those of affinity take the longest, which has half of all
 		edits.Weigh(field.path, len(field.all()))
 	}
-	const n = 8000
+	const n = 10000
 	reached := reach(s, edits, n)
 	for _, p := range s.spec.all()[1:] {
 		if !reached[p.path] {

@@ -76,6 +76,7 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		"spread pods":                {"pod: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
 		"allowed clients":            {"access: {networkPolicy: {allowedClients: [{namespaceSelector: {}}]}}", ""},
 		"a load balancer":            {"access: {external: {mode: LoadBalancer}}", "spec.access.external.mode must be one of Disabled"},
+		"its annotations":            {"access: {external: {mode: LoadBalancer, annotations: {other.example/a: b}}}", "each of spec.access.external.annotations must begin with one of"},
 		"no load balancer":           {"access: {serviceMetadata: {annotations: {example.com/a: b}}}", ""},
 		"an allowed account":         {"pod: {serviceAccountName: memcached}", ""},
 		"another account":            {"pod: {serviceAccountName: admin}", "spec.pod.serviceAccountName must be one of default, memcached"},

@@ -64,7 +64,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, environment.Stop()) }()
 	// The default range has 256 addresses, fewer than the Services of some tests.
-	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
+	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16,fd00:96::/112")
 	if server.Admin, err = environment.Start(); err != nil {
 		return 1, fmt.Errorf("starting the API server: %w", err)
 	}

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
@@ -432,6 +433,106 @@ func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
 		m.Spec.Access.ServiceMetadata.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
 	})
 	env.WantCondition(env.Reconcile("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
+}
+
+// externalService returns the Service of the load balancer of shard 0, after the operator has converged.
+func (env *testEnv) externalService(change func(*v1beta1.ExternalSpec)) *corev1.Service {
+	env.Helper()
+	if change != nil {
+		env.Change("cache", func(m *v1beta1.Memcached) { change(&m.Spec.Access.External) })
+	}
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+	service := &corev1.Service{}
+	env.Read("cache-0-ext", service)
+	return service
+}
+
+// Kubernetes keeps the ports when a Service allocates none from now on.
+func TestNodePortsCloseAndOpenWithTheSpec(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, access: {external: {mode: LoadBalancer}}}")
+	first := env.externalService(nil)
+	for name, c := range map[string]struct {
+		allocate *bool
+		open     bool
+	}{"closed": {new(false), false}, "the default": {nil, true}} {
+		service := env.externalService(func(s *v1beta1.ExternalSpec) { s.AllocateNodePorts = c.allocate })
+		if port := service.Spec.Ports[0].NodePort; (port != 0) != c.open || service.UID != first.UID {
+			t.Errorf("%s: node port %d, recreated: %t", name, port, service.UID != first.UID)
+		}
+	}
+	service := env.externalService(func(s *v1beta1.ExternalSpec) { s.AllocateNodePorts = new(false) })
+	before := env.Writes.Load()
+	if env.Reconcile("cache"); env.Writes.Load() != before || service.Spec.Ports[0].NodePort != 0 {
+		t.Errorf("%d writes for a Service that is up to date", env.Writes.Load()-before)
+	}
+}
+
+// Kubernetes rejects another class of an existing Service.
+func TestAnotherLoadBalancerClassRecreatesTheService(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, access: {external: {mode: LoadBalancer}}}")
+	uids := map[types.UID]bool{env.externalService(nil).UID: true}
+	for _, class := range []string{"example.com/a", "example.com/b", ""} {
+		service := env.externalService(func(s *v1beta1.ExternalSpec) { s.LoadBalancerClass = class })
+		if got := ptr.Deref(service.Spec.LoadBalancerClass, ""); got != class || uids[service.UID] {
+			t.Errorf("class %q, recreated: %t; want %q", got, !uids[service.UID], class)
+		}
+		uids[service.UID] = true
+	}
+}
+
+// A webhook of a cloud sets it.
+func TestLoadBalancerClassOfAnotherOwnerIsKept(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, access: {external: {mode: LoadBalancer}}}")
+	service := env.externalService(nil)
+	env.Must(admin.Delete(env.Ctx, service))
+	service.ObjectMeta = metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels, OwnerReferences: service.OwnerReferences}
+	service.Spec.LoadBalancerClass, service.Spec.ClusterIP, service.Spec.ClusterIPs = new("example.com/cloud"), "", nil
+	env.Must(admin.Create(env.Ctx, service))
+	if got := env.externalService(nil); got.UID != service.UID || ptr.Deref(got.Spec.LoadBalancerClass, "") != "example.com/cloud" {
+		t.Errorf("class %v, recreated: %t", got.Spec.LoadBalancerClass, got.UID != service.UID)
+	}
+}
+
+// The API server of the tests has two stacks, with IPv4 first.
+func TestServicesHaveTheIPFamiliesOfTheSpec(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, access: {external: {mode: LoadBalancer}, discovery: {mode: ElastiCache}}}")
+	names := []string{"cache", "cache-0", "cache-0-ext", "cache-discovery"}
+	families := func() (all []string) {
+		for _, name := range names {
+			service := &corev1.Service{}
+			env.Read(name, service)
+			all = append(all, fmt.Sprint(service.Spec.IPFamilies))
+		}
+		return all
+	}
+	for _, c := range []struct{ access, want string }{
+		{"{}", "[IPv4]"}, {"{ipFamilyPolicy: RequireDualStack}", "[IPv4 IPv6]"}, {"{ipFamilyPolicy: SingleStack}", "[IPv4]"},
+		{"{ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv4, IPv6]}", "[IPv4 IPv6]"}, {"{ipFamilyPolicy: SingleStack, ipFamilies: [IPv4]}", "[IPv4]"},
+		{"{ipFamilyPolicy: PreferDualStack}", "[IPv4 IPv6]"}, {"{}", "[IPv4]"},
+	} {
+		env.Change("cache", func(m *v1beta1.Memcached) {
+			var access v1beta1.MemcachedAccess
+			env.Must(yaml.Unmarshal([]byte(c.access), &access))
+			m.Spec.Access.IPFamilyPolicy, m.Spec.Access.IPFamilies = access.IPFamilyPolicy, access.IPFamilies
+		})
+		env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+		if got := families(); !slices.Equal(got, slices.Repeat([]string{c.want}, len(names))) {
+			t.Errorf("%s: %q, want %s", c.access, got, c.want)
+		}
+	}
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Access.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} })
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "begins with IPv6, and the Service", "write IPv4 first")
+	for _, name := range names {
+		env.Must(admin.Delete(env.Ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}))
+	}
+	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+	if got := families(); !slices.Equal(got, slices.Repeat([]string{"[IPv6]"}, len(names))) {
+		t.Errorf("after the Services were deleted: %q", got)
+	}
 }
 
 func TestMemcachedIsDeletedWithoutFinalBackupWithItsNamespace(t *testing.T) {

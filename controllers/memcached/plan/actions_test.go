@@ -179,6 +179,12 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			obs.Memcached.Generation++
 			obs.Memcached.Spec.Access.External = v1beta1.ExternalSpec{Mode: v1beta1.ExternalLoadBalancer, SourceRanges: []string{"192.0.2.0/24", "999.1.1.1/99"}}
 		}, v1beta1.ReasonApplyRejected, "spec.access.external.sourceRanges[1]: invalid CIDR address: 999.1.1.1/99; correct it"},
+		"another first IP family than the Services have": {func(obs *observation.Observation) {
+			obs.Memcached.Generation++
+			obs.Memcached.Spec.Access.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
+			service := obs.Objects[resources.Key{Kind: resources.KindService, Name: "cache-0"}].APIObject.(*corev1.Service)
+			service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+		}, v1beta1.ReasonApplyRejected, "spec.access.ipFamilies begins with IPv6, and the Service cache-0 with IPv4, which Kubernetes can't change; write IPv4 first"},
 		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
 			obs.Memcached.Spec.Config.ExtraArgs = []string{"-o", "ssl_min_version=3"}

@@ -34,12 +34,18 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 			}
 		}
 		object, err := build.Build(want)
+		if err != nil {
+			return rejected(obs, err.Error())
+		}
+		transition := object.TransitionFrom(have.APIObject)
 		switch {
-		case err != nil:
-			return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: err.Error()}}
 		case !exists:
 			p.Actions.Apply = append(p.Actions.Apply, Apply{Object: object})
-		case object.IsApplied(have.APIObject):
+		case transition.Impossible != "":
+			return rejected(obs, transition.Impossible)
+		case transition.Recreate:
+			p.Actions.Delete = append(p.Actions.Delete, have.APIObject)
+		case !transition.Changes && object.IsApplied(have.APIObject):
 			p.UpToDate[want.Key] = current
 		default:
 			update := Apply{Object: object, UID: have.GetUID()}
@@ -57,6 +63,11 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 		p.Actions.Secret = build.HandoverSecret()
 	}
 	return p
+}
+
+// rejected changes nothing for a spec from which the objects can't be made.
+func rejected(obs *observation.Observation, why string) Resources {
+	return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: why}}
 }
 
 // Resources is what the Memcached's own objects need.

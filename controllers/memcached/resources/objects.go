@@ -335,20 +335,32 @@ func (b *Builder) podDisruptionBudget(keepsShards bool) *policyv1ac.PodDisruptio
 // service returns what all Services have in common. The operator's labels come last, so that no
 // label of the spec replaces one.
 func (b *Builder) service(name string, labels map[string]string) *corev1ac.ServiceApplyConfiguration {
-	add := b.memcached.Spec.Access.ServiceMetadata
 	return corev1ac.Service(name, b.namespace).
-		WithLabels(add.Labels).
+		WithLabels(b.memcached.Spec.Access.ServiceMetadata.Labels).
 		WithLabels(labels).
-		WithAnnotations(add.Annotations).
 		WithOwnerReferences(b.owner)
+}
+
+// internalService returns what the Services have in common that lead to no load balancer.
+func (b *Builder) internalService(name string, labels map[string]string) *corev1ac.ServiceApplyConfiguration {
+	return b.service(name, labels).WithAnnotations(b.memcached.Spec.Access.ServiceMetadata.Annotations)
+}
+
+// serviceSpec returns what the specs of all Services have in common.
+func (b *Builder) serviceSpec() *corev1ac.ServiceSpecApplyConfiguration {
+	access, spec := &b.memcached.Spec.Access, corev1ac.ServiceSpec()
+	if access.IPFamilyPolicy != "" {
+		spec.WithIPFamilyPolicy(access.IPFamilyPolicy)
+	}
+	return spec.WithIPFamilies(access.IPFamilies...)
 }
 
 // headlessService returns the Service whose DNS name resolves to all shards, and that gives each
 // pod a DNS name. It has the names of shards that restart or hand over too: a client that misses one in its list moves keys of
 // the others.
 func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
-	return b.service(b.name, b.labels).
-		WithSpec(corev1ac.ServiceSpec().
+	return b.internalService(b.name, b.labels).
+		WithSpec(b.serviceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
 			WithPublishNotReadyAddresses(true).
 			WithSelector(b.labels).
@@ -358,8 +370,8 @@ func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
 // shardService returns the Service with the address of a shard, which outlives its pods.
 func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 	labels := b.shardLabels(d)
-	return b.service(d.Key.Name, labels).
-		WithSpec(corev1ac.ServiceSpec().
+	return b.internalService(d.Key.Name, labels).
+		WithSpec(b.serviceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(labels).
 			WithPorts(servicePorts()...))
@@ -368,16 +380,31 @@ func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 // externalService returns the Service through which clients outside the cluster reach a shard. It never has the agent's
 // port. It has no protocol of an application, by which some clouds choose another kind of health check.
 func (b *Builder) externalService(d Desired) (*corev1ac.ServiceApplyConfiguration, error) {
-	for i, cidr := range b.memcached.Spec.Access.External.SourceRanges {
+	external := &b.memcached.Spec.Access.External
+	for i, cidr := range external.SourceRanges {
 		if _, _, err := net.ParseCIDR(cidr); err != nil {
 			return nil, fmt.Errorf("spec.access.external.sourceRanges[%d]: %w; correct it, nothing changes until then", i, err)
 		}
 	}
-	labels := b.shardLabels(d)
-	return b.service(d.Key.Name, labels).
-		WithSpec(corev1ac.ServiceSpec().
+	labels, spec := b.shardLabels(d), b.serviceSpec()
+	if external.LoadBalancerClass != "" {
+		spec.WithLoadBalancerClass(external.LoadBalancerClass)
+	}
+	if external.ExternalTrafficPolicy != "" {
+		spec.WithExternalTrafficPolicy(external.ExternalTrafficPolicy)
+	}
+	if external.AllocateNodePorts != nil {
+		spec.WithAllocateLoadBalancerNodePorts(*external.AllocateNodePorts)
+	}
+	placeholders := strings.NewReplacer("{shard}", ShardName(b.name, d.ordinal), "{ordinal}", strconv.Itoa(d.ordinal))
+	service := b.service(d.Key.Name, labels)
+	for name, value := range external.Annotations {
+		service.WithAnnotations(map[string]string{name: placeholders.Replace(value)})
+	}
+	return service.
+		WithSpec(spec.
 			WithType(corev1.ServiceTypeLoadBalancer).
-			WithLoadBalancerSourceRanges(b.memcached.Spec.Access.External.SourceRanges...).
+			WithLoadBalancerSourceRanges(external.SourceRanges...).
 			WithSelector(labels).
 			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached))), nil
 }
@@ -385,8 +412,8 @@ func (b *Builder) externalService(d Desired) (*corev1ac.ServiceApplyConfiguratio
 // discoveryService returns the Service with the endpoint of spec.access.discovery, which the pods of all
 // shards serve.
 func (b *Builder) discoveryService() *corev1ac.ServiceApplyConfiguration {
-	return b.service(DiscoveryName(b.name), b.labels).
-		WithSpec(corev1ac.ServiceSpec().
+	return b.internalService(DiscoveryName(b.name), b.labels).
+		WithSpec(b.serviceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(b.labels).
 			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portDiscovery).WithAppProtocol("memcache")))

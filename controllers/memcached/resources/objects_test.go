@@ -184,7 +184,8 @@ func TestExternalServiceOfTheLongestNameIsValid(t *testing.T) {
 func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
 	m := memcached(2, func(s *v1beta1.MemcachedSpec) {
 		s.Access.External.Mode, s.Access.Discovery.Mode = v1beta1.ExternalLoadBalancer, v1beta1.DiscoveryElastiCache
-		s.Access.ServiceMetadata.Annotations = map[string]string{"example.com/internal": "true"}
+		s.Access.ServiceMetadata.Annotations = map[string]string{"example.com/hostname": "cache.example.com"}
+		s.Access.External.Annotations = map[string]string{"example.com/hostname": "{shard}.example.com", "example.com/number": "{ordinal}"}
 	})
 	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
 	if err != nil {
@@ -193,15 +194,25 @@ func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
 	var external []string
 	for _, o := range objects {
 		service, ok := o.Apply.(*corev1ac.ServiceApplyConfiguration)
-		if !ok || service.Spec.Type == nil || *service.Spec.Type == corev1.ServiceTypeClusterIP {
+		if !ok {
+			continue
+		}
+		if service.Spec.Type == nil || *service.Spec.Type == corev1.ServiceTypeClusterIP {
+			if len(service.Annotations) != 1 || service.Annotations["example.com/hostname"] != "cache.example.com" {
+				t.Errorf("%s has the annotations %v", *service.Name, service.Annotations)
+			}
 			continue
 		}
 		external = append(external, *service.Name)
 		if ports := service.Spec.Ports; len(ports) != 1 || *ports[0].Port != 11211 || *ports[0].TargetPort != intstr.FromString("memcached") {
 			t.Errorf("%s has the ports %+v", *service.Name, ports)
 		}
-		if service.Spec.Selector[v1beta1.LabelShard]+externalSuffix != strings.TrimPrefix(*service.Name, "cache-") || service.Annotations["example.com/internal"] != "true" {
-			t.Errorf("%s selects %v and has the annotations %v", *service.Name, service.Spec.Selector, service.Annotations)
+		ordinal := service.Spec.Selector[v1beta1.LabelShard]
+		if ordinal+externalSuffix != strings.TrimPrefix(*service.Name, "cache-") {
+			t.Errorf("%s selects %v", *service.Name, service.Spec.Selector)
+		}
+		if a := service.Annotations; a["example.com/hostname"] != "cache-"+ordinal+".example.com" || a["example.com/number"] != ordinal {
+			t.Errorf("%s has the annotations %v", *service.Name, a)
 		}
 	}
 	if !slices.Equal(external, []string{"cache-0-ext", "cache-1-ext"}) {

@@ -15,7 +15,7 @@ import (
 func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
 	const root = "../../.."
 	removed := []string{".pod.imagePullSecrets", ".pod.nodeSelector", ".pod.tolerations", ".pod.affinity", ".pod.topologySpreadConstraints", ".pod.metadata", ".pod.securityContext",
-		".access.networkPolicy.allowedClients", ".access.networkPolicy.allowedScrapers", ".access.serviceMetadata"}
+		".access.networkPolicy.allowedClients", ".access.networkPolicy.allowedScrapers", ".access.serviceMetadata", ".access.external.annotations"}
 	found := map[string]bool{}
 	for _, path := range unbounded(testcrd.Schema(t, root, "memcacheds").Properties["spec"], "") {
 		i := slices.IndexFunc(removed, func(prefix string) bool { return strings.HasPrefix(path, prefix) })

@@ -120,7 +120,8 @@ func (r Restrictions) Violation(m *v1beta1.Memcached) string {
 	case IsExternal(m) && !allows(r.serviceTypes, func(name string) bool { return name == string(corev1.ServiceTypeLoadBalancer) }):
 		return violation("spec.access.external.mode LoadBalancer", settingServiceTypes, r.serviceTypes)
 	}
-	if what := cmp.Or(r.PodViolation(&spec.Pod), r.metadataViolation("spec.access.serviceMetadata", spec.Access.ServiceMetadata)); what != "" {
+	if what := cmp.Or(r.PodViolation(&spec.Pod), r.metadataViolation("spec.access.serviceMetadata", spec.Access.ServiceMetadata),
+		r.metadataViolation("spec.access.external", v1beta1.Metadata{Annotations: spec.Access.External.Annotations})); what != "" {
 		return what
 	}
 	if what := r.peerViolation(&spec.Access.NetworkPolicy); what != "" {

@@ -78,6 +78,9 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		"an allowed service account":        {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh"), nil},
 		"another service account":           {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh-admin"), []string{"spec.pod.serviceAccountName mesh-admin", "ALLOWED_SERVICE_ACCOUNTS", "cache,mesh"}},
 		"no service account":                {settings{"ALLOWED_SERVICE_ACCOUNTS": "-"}, account(""), nil},
+		"annotations of load balancers": {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "example.com/"}, v1beta1.MemcachedSpec{Access: v1beta1.MemcachedAccess{External: v1beta1.ExternalSpec{
+			Mode: v1beta1.ExternalLoadBalancer, Annotations: map[string]string{"other.example/a": "b"},
+		}}}, []string{"spec.access.external.annotations other.example/a", "ALLOWED_POD_ANNOTATION_PREFIXES"}},
 		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, external(v1beta1.ExternalLoadBalancer), []string{"spec.access.external.mode LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
 		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, external(v1beta1.ExternalLoadBalancer), nil},
 		"no load balancer":                  {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, external(v1beta1.ExternalDisabled), nil},

@@ -37,6 +37,7 @@ func ReduceSpec(m *v1beta1.Memcached) {
 	s := &m.Spec
 	s.Pod.ImagePullSecrets, s.Pod.Scheduling, s.Pod.Metadata, s.Pod.SecurityContext = nil, v1beta1.Scheduling{}, v1beta1.Metadata{}, v1beta1.SecurityContext{}
 	s.Access.NetworkPolicy.AllowedClients, s.Access.NetworkPolicy.AllowedScrapers, s.Access.ServiceMetadata = nil, nil, v1beta1.Metadata{}
+	s.Access.External.Annotations = nil
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, ReducedSpec, "")
 }
 

@@ -51,6 +51,10 @@ var changes = []struct {
 	{field: "access.discovery", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }, method: rollout.None},
 	{field: "access.binding", name: "enabled", to: func(s *v1beta1.MemcachedSpec) { s.Access.Binding.Mode = v1beta1.BindingSecret }, method: rollout.None},
 	{field: "access.external", name: "load balancers", to: func(s *v1beta1.MemcachedSpec) { s.Access.External.Mode = v1beta1.ExternalLoadBalancer }, method: rollout.None},
+	{field: "access.ipFamilyPolicy", name: "two stacks", to: func(s *v1beta1.MemcachedSpec) { s.Access.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }, method: rollout.None},
+	{field: "access.ipFamilies", name: "IPv6 first", to: func(s *v1beta1.MemcachedSpec) {
+		s.Access.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+	}, method: rollout.None},
 	{field: "access.serviceMetadata", name: "an annotation is added", to: func(s *v1beta1.MemcachedSpec) { s.Access.ServiceMetadata.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
 	{field: "monitoring", name: "with slab classes", to: func(s *v1beta1.MemcachedSpec) {
 		s.Monitoring.Details = []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}
