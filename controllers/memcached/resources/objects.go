@@ -356,13 +356,11 @@ func (b *Builder) serviceSpec() *corev1ac.ServiceSpecApplyConfiguration {
 }
 
 // headlessService returns the Service whose DNS name resolves to all shards, and that gives each
-// pod a DNS name. It has the names of shards that restart or hand over too: a client that misses one in its list moves keys of
-// the others.
+// pod a DNS name.
 func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
 	return b.internalService(b.name, b.labels).
 		WithSpec(b.serviceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
-			WithPublishNotReadyAddresses(true).
 			WithSelector(b.labels).
 			WithPorts(servicePorts()...))
 }

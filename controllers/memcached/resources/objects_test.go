@@ -321,21 +321,3 @@ func TestSurgeCreatesASecondPodOfItsShardOnly(t *testing.T) {
 		t.Errorf("replicas: got %v, want %v", replicas, want)
 	}
 }
-
-// DNS has only published addresses. The other Services must lead to ready pods only.
-func TestHeadlessServiceHasTheNamesOfShardsThatRestart(t *testing.T) {
-	b := NewBuilder(memcached(2, nil), Options{})
-	for _, d := range b.Desired(make([]Shard, 2)) {
-		if d.Key.Kind != KindService {
-			continue
-		}
-		o, err := b.Build(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec := o.Apply.(*corev1ac.ServiceApplyConfiguration).Spec
-		if got, want := ptr.Deref(spec.PublishNotReadyAddresses, false), d.Key.Name == b.name; got != want {
-			t.Errorf("%s publishes pods that aren't ready: %t, want %t", d.Key, got, want)
-		}
-	}
-}
