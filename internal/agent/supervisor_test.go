@@ -645,7 +645,7 @@ func TestReplacedPodWaitsWithoutItemsWhenAnotherOneMayServe(t *testing.T) {
 					began := time.Now()
 					p.other.Store(c.status)
 					status := p.await(c.phase)
-					if took := time.Since(began); took < afterHandover { //nolint:forbidigo // the fake time of a bubble
+					if took := time.Since(began); took < afterHandover {
 						t.Errorf("it looked for the other pod after %s", took)
 					}
 					if status.Items != 0 || p.saved() >= 0 || status.Start.Items != 0 {
