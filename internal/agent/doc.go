@@ -87,7 +87,8 @@
 //	Draining    → Stopping     another pod has received the items but for the last changes
 //	Stopping    → Restarting   that pod does not take over
 //	Restarting  → Draining     memcached responded, and the pod is being deleted
-//	Stopping    → Starting     that pod serves, or may have, and this one is not being deleted: memcached starts without items
+//	Stopping    → HandedOver   that pod serves, or may have, and this one is not being deleted
+//	HandedOver  → Starting     30 s later: memcached starts without items
 //	any         → exit != 0    memcached exited unexpectedly, or cannot start
 //
 // The agent writes to the data volume and the termination log only, so it runs

@@ -415,7 +415,7 @@ func (p *pod) create() error {
 		return err
 	}
 	p.supervisor = s
-	s.launch()
+	s.begin()
 	exited := p.exited
 	go func() {
 		defer close(exited)

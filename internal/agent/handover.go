@@ -52,7 +52,7 @@ func (s *supervisor) handleSource(r peer.Request) {
 		s.stop(wire.PhaseStopping, "", thenHandOver)
 		return
 	case r.Event == peer.Commits:
-		r.Reply <- datadir.MarkReception(s.dataDir, datadir.AfterHandover)
+		r.Reply <- datadir.MarkReception(s.dataDir, wire.PhaseHandedOver)
 		return
 	case r.Event == peer.Releases && s.phase == wire.PhaseDraining && !s.isDeleted():
 		s.phase = wire.PhaseServing
@@ -132,15 +132,24 @@ func (s *supervisor) resume() {
 	s.relaunch()
 }
 
-// leave ends what memcached has to do in this pod: another one serves, or may have. Until the operator deletes the pod, its
-// container must run. So memcached starts without items, as in a new pod that waits for those of the other one, and serves
-// if there is none.
+// leave ends what memcached has to do in this pod: another one serves, or may have.
 func (s *supervisor) leave() {
 	if s.isDeleted() {
 		s.finish()
 		return
 	}
-	s.source, s.phase = nil, wire.PhaseStarting
-	s.reception = &reception{delay: afterHandover}
-	s.relaunch()
+	s.source = nil
+	s.awaitDeletion()
+}
+
+// awaitDeletion lets the container run until the operator deletes the pod, which it does at once. If it doesn't, memcached starts
+// without items, as in a new pod that waits for those of the other one, and serves if there is none. Not before: while the Service still
+// leads to this pod, clients would read nothing and store what is lost.
+func (s *supervisor) awaitDeletion() {
+	s.phase, s.reception = wire.PhaseHandedOver, &reception{}
+	s.publish()
+	s.schedule(afterHandover, func() {
+		s.phase = wire.PhaseStarting
+		s.relaunch()
+	})
 }

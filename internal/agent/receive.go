@@ -18,8 +18,8 @@ import (
 // other pod still exists. That one serves in the meantime.
 const maxFailures = 5
 
-// afterHandover is how long a pod that has handed over its items waits before it looks for the other one, which the kubelet,
-// the Service and its proxies take some seconds to make reachable.
+// afterHandover is how long a pod that has handed over its items waits before memcached starts and looks for the other one: the
+// kubelet, the Service and its proxies take some seconds to lead to that pod, and not to this one.
 const afterHandover = 30 * time.Second
 
 // receive starts the reception when memcached has responded.
@@ -27,7 +27,7 @@ func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.reception.cancel = cancel
 	t := &peer.Target{Config: s.peer(), Network: s.network, Process: s.process, Arguments: s.arguments, Version: s.binary.Version, Log: s.log, Reports: s.receptions,
-		Delay: s.reception.delay, RequestFile: filepath.Join(s.podInfoDir, "..data", wire.ReceiveFile)}
+		RequestFile: filepath.Join(s.podInfoDir, "..data", wire.ReceiveFile)}
 	go t.Run(ctx, s.reception.other)
 }
 

@@ -153,8 +153,6 @@ const (
 // reception is the supervisor's part of receiving the other pod's items: it lasts from
 // the first start of a pod until memcached serves.
 type reception struct {
-	// delay is how long this pod waits before it searches for the other one.
-	delay time.Duration
 	// other is nil until the other pod is found.
 	other    *wire.Status
 	progress wire.Progress

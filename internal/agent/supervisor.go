@@ -65,7 +65,7 @@ func supervise(c config, log *slog.Logger) error {
 	if c.handoverKey != "" {
 		go peer.Serve(c.peer(), s.network, s.sources, s.handoverPorts, log)
 	}
-	s.launch()
+	s.begin()
 	s.run(terminations, orphans)
 	return s.err
 }
@@ -109,12 +109,12 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		s.postponeArguments(selected.slow)
 	}
 	if c.handoverKey != "" && c.service != "" && !saved.Ran {
-		phase := wire.PhaseReceiving
 		s.reception = &reception{}
+		mark := wire.PhaseReceiving
 		if saved.HandedOver {
-			phase, s.reception.delay = datadir.AfterHandover, afterHandover
+			s.phase, mark = wire.PhaseHandedOver, wire.PhaseHandedOver
 		}
-		if err := datadir.MarkReception(c.dataDir, phase); err != nil {
+		if err := datadir.MarkReception(c.dataDir, mark); err != nil {
 			return nil, err
 		}
 	}
@@ -122,6 +122,15 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
 		"memcached", memcached.Path, "memcachedVersion", memcached.Version)
 	return s, nil
+}
+
+// begin does what follows from what the data directory contains.
+func (s *supervisor) begin() {
+	if s.phase == wire.PhaseHandedOver {
+		s.awaitDeletion()
+	} else {
+		s.launch()
+	}
 }
 
 func (s *supervisor) run(terminations, orphans <-chan os.Signal) {

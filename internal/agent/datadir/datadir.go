@@ -111,9 +111,6 @@ func MemoryPath(dir string) string { return filepath.Join(dir, "memory") }
 // contains the phase: a pod in Receiving has served no client, and may receive again.
 func receptionPath(dir string) string { return filepath.Join(dir, "reception") }
 
-// AfterHandover stands for a phase in which another pod has the items, or may have changed them.
-const AfterHandover wire.Phase = "AfterHandover"
-
 // MarkReception writes that the items are those of a handover that is not complete, and its phase.
 func MarkReception(dir string, phase wire.Phase) error {
 	if err := files.Replace(receptionPath(dir), []byte(phase)); err != nil {
@@ -154,7 +151,7 @@ func Read(dir string) (Saved, error) {
 	if err != nil {
 		return s, err
 	}
-	s.HandedOver = incomplete == AfterHandover
+	s.HandedOver = incomplete == wire.PhaseHandedOver
 	if incomplete != "" && incomplete != wire.PhaseReceiving && !s.HandedOver {
 		s.Ran, s.damage = true, "the handover was interrupted when clients of both pods had changed items"
 		return s, nil

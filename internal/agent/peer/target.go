@@ -51,8 +51,6 @@ type Target struct {
 	Version   string
 	Log       *slog.Logger
 	Reports   chan<- Report
-	// Delay is how long to wait before the search for the other pod.
-	Delay time.Duration
 	// RequestFile contains the UID of the pod that the operator requests this one to replace.
 	RequestFile string
 }
@@ -97,9 +95,6 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 		return
 	}
 	if other == nil {
-		if !sleep(ctx, t.Delay) {
-			return
-		}
 		found, reason := findOther(ctx, t.PodUID, func(ctx context.Context) (wire.Status, error) { return t.Network.Status(ctx, t.Service) })
 		if found == nil {
 			t.report(ctx, Report{Reason: reason})

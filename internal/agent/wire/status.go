@@ -41,7 +41,8 @@ type Phase string
 // The phases in the order in which a shard passes through them; Restarting leads
 // back to Serving or Draining. A pod is in Receiving from when it has found the other
 // pod of its shard until it has that pod's items, or has given up. With ModeAvailable it
-// is in Following, and ready, while the other pod serves its remaining connections.
+// is in Following, and ready, while the other pod serves its remaining connections. A pod is in HandedOver, without memcached,
+// when another one has its items, or may have changed them, until it is deleted.
 const (
 	PhaseStarting   Phase = "Starting"
 	PhaseReceiving  Phase = "Receiving"
@@ -50,10 +51,11 @@ const (
 	PhaseRestarting Phase = "Restarting"
 	PhaseDraining   Phase = "Draining"
 	PhaseStopping   Phase = "Stopping"
+	PhaseHandedOver Phase = "HandedOver"
 )
 
 // Phases are all phases.
-var Phases = []Phase{PhaseStarting, PhaseReceiving, PhaseFollowing, PhaseServing, PhaseRestarting, PhaseDraining, PhaseStopping}
+var Phases = []Phase{PhaseStarting, PhaseReceiving, PhaseFollowing, PhaseServing, PhaseRestarting, PhaseDraining, PhaseStopping, PhaseHandedOver}
 
 // Mode is how a handover ends.
 type Mode string
