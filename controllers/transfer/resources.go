@@ -62,6 +62,11 @@ func jobResources(r JobSpec, asShard bool) corev1.ResourceRequirements {
 	if requests == nil {
 		requests = corev1.ResourceList{}
 	}
+	for name, request := range r.Resources.Requests { // a default must not be less than a request
+		if limit, ok := limits[name]; ok && request.Cmp(limit) > 0 {
+			limits[name] = request
+		}
+	}
 	maps.Copy(limits, r.Resources.Limits)
 	for name, request := range requests { // a default must not exceed a limit
 		if limit, ok := limits[name]; ok && request.Cmp(limit) > 0 {
