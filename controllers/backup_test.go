@@ -46,7 +46,7 @@ func TestBackupRunsOnceAndReportsSnapshot(t *testing.T) {
 	}
 }
 
-// A mesh may inject a container that runs for ever: a Job is never finished by itself then.
+// A mesh may inject a container that runs forever: a Job is never finished by itself then.
 func TestTransfersFinishBesideContainersThatDoNot(t *testing.T) {
 	w := newWorld(t)
 	w.jobs.Sidecar = true

@@ -15,8 +15,8 @@ const requestTimeout = time.Minute
 
 var errSilent = fmt.Errorf("the API server hasn't answered within %s: %w", requestTimeout, context.DeadlineExceeded)
 
-// Limit ends the requests to an API server that holds its connections and is silent. Else each would keep a worker for
-// ever. Watches have no end: of them it limits the wait for the beginning of the answer. rest.Config.Timeout would end them.
+// Limit ends the requests to an API server that holds its connections and is silent. Else each would keep a worker
+// forever. Watches have no end: of them it limits the wait for the beginning of the answer. rest.Config.Timeout would stop watches.
 func Limit(next http.RoundTripper) http.RoundTripper { return limited{next} }
 
 type limited struct{ next http.RoundTripper }

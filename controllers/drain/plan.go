@@ -13,7 +13,7 @@ import (
 )
 
 // annotationOf returns the value that the annotation "move" of a pod should have, and the reason for one that this package sets. A
-// value of somebody else stays, and so does that of a pod that is being deleted.
+// value of a user stays, and so does that of a pod that is being deleted.
 func annotationOf(m *v1beta1.Memcached, node *corev1.Node, pod *corev1.Pod) (value, reason string) {
 	has := pod.Annotations[v1beta1.AnnotationMove]
 	if pod.DeletionTimestamp != nil || !isShards(m, pod) || has != "" && !strings.HasPrefix(has, annotations.NodeLeaves) {

@@ -1,5 +1,5 @@
 // Package podresult reads what a pod came to that runs one container to its end. Platforms inject others, anywhere in the list, which
-// may run for ever: so neither the pod's phase nor a position says it.
+// may run forever: so neither the pod's phase nor a position says it.
 package podresult
 
 import (

@@ -170,7 +170,7 @@ func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
 	}
 }
 
-// Who deletes it may not watch it, but is told before it is deleted without a backup, or isn't deleted at all.
+// Who deletes it may not watch it, but sees it before it is deleted without a backup, or isn't deleted at all.
 func TestDeletionWithoutBackupIsDegradedBefore(t *testing.T) {
 	const kept = "; the Memcached stays until a backup is complete; to delete it without one: " +
 		`kubectl patch memcached cache --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`

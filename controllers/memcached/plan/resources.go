@@ -65,7 +65,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	return p
 }
 
-// rejected changes nothing for a spec from which the objects can't be made.
+// rejected changes nothing for a spec from which the objects can't be built.
 func rejected(obs *observation.Observation, why string) Resources {
 	return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: why}}
 }

@@ -139,7 +139,7 @@ func StuckProblem(pod *corev1.Pod, now time.Time) (problem *Problem, in time.Dur
 		return nil, left
 	}
 	return &Problem{v1beta1.ReasonNodeLost, fmt.Sprintf("pod %s has been terminating for longer than its grace period, and node %[2]s doesn't say that it has stopped; "+
-		"if the node is gone, remove it, or taint it out-of-service: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+		"if the node no longer exists, remove it, or taint it out-of-service: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 		pod.Name, pod.Spec.NodeName)}, 0
 }
 

@@ -56,7 +56,7 @@ func terminating(obs *observation.Observation, ago time.Duration) {
 }
 
 const stuck = "shard cache-1: pod cache-1-former has been terminating for longer than its grace period, and node node1 doesn't say that it has stopped; " +
-	"if the node is gone, remove it, or taint it out-of-service: kubectl taint node node1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	"if the node no longer exists, remove it, or taint it out-of-service: kubectl taint node node1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 // limitMemory sets the memory limit of the pod of shard 1.
 func limitMemory(obs *observation.Observation, limit string) {

@@ -273,7 +273,7 @@ func TestUsersThatMemcachedWouldNotReadAsTheyAre(t *testing.T) {
 	}
 }
 
-// The users' file is read back when the Secret is gone.
+// The users' file is read back when the Secret no longer exists.
 func TestPasswordThatEndsWithASpaceOfUnicodeIsReadBack(t *testing.T) {
 	dir := t.TempDir()
 	for _, password := range []string{"a\u00a0", "a\u0085", "\u2003a"} {
