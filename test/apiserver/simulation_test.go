@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -90,17 +92,13 @@ func mirrors(t *testing.T, namespace string, operations []admissionv1.OperationT
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: simtest.Upstream + "memcached"}}}}
-		if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
-			t.Fatal(err)
-		}
-		if pod.Spec.Containers[0].Image == "docker.io/library/memcached" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the policy isn't applied: image %s", pod.Spec.Containers[0].Image)
-		}
+		err := admin.Create(ctx, pod, client.DryRunAll)
+		return pod.Spec.Containers[0].Image == "docker.io/library/memcached", err
+	})
+	if err != nil {
+		t.Fatalf("waiting until the policy is applied: %v", err)
 	}
 }
 

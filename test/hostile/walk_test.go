@@ -256,7 +256,7 @@ func (w *walk) spec(version string, changes ...suite.Change) v1beta1.MemcachedSp
 
 func (w *walk) run() {
 	w.rejected("the cache", func() { w.Apply(cache, w.spec(former)) }, w.degraded)
-	m := w.available(former)
+	w.available(former)
 	for ordinal := range shards {
 		w.Written(cache, ordinal, perShard)
 	}
@@ -276,7 +276,7 @@ func (w *walk) run() {
 	w.available(newest)
 	hold("threads")
 	w.Apply(cache, w.spec(newest, threads, func(spec *v1beta1.MemcachedSpec) { spec.Config.MaxConnections = new(int32(1500)) }))
-	m = w.available(newest)
+	m := w.available(newest)
 	hold("connections")
 
 	b := &v1beta1.MemcachedBackup{ObjectMeta: w.key("first"), Spec: v1beta1.MemcachedBackupSpec{
