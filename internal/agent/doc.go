@@ -38,8 +38,9 @@
 // handover. It tries five times while the other pod accepts connections, and then serves
 // without items. The other pod, the source, accepts targets while it drains, and one that the operator has requested to
 // replace it (wire.ReceiveFile) while it serves. If the target does not take over, it starts memcached again with the saved items.
-// A source that isn't being deleted must not exit at the end, since the kubelet would start its container again. It starts
-// memcached without items, and is a target itself, which can get the items back: a state more would need an end of its own. With -handover-mode
+// A source that isn't being deleted must not exit at the end, since the kubelet would start its container again. It waits for its
+// deletion without memcached, since the Service may still lead to it. After 30 s it starts memcached without items, and is a
+// target itself, which can get the items back (ADR 26). With -handover-mode
 // Available, the target is ready before the other memcached stops: no connection fails, and
 // for some seconds clients can read older values. If either pod is lost then, the
 // source stops for good, and the target starts memcached without items. The CAS counter of a
