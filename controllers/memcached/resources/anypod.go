@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -71,11 +72,8 @@ func NeverReady() *corev1.Probe {
 // merged returns the entries of both maps; those of the second one win.
 func merged(a, b map[string]string) map[string]string {
 	all := make(map[string]string, len(a)+len(b))
-	for _, from := range []map[string]string{a, b} {
-		for name, value := range from {
-			all[name] = value
-		}
-	}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
 	return all
 }
 

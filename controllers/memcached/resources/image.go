@@ -19,15 +19,19 @@ type Image struct {
 	Version string
 }
 
-// ImageOf returns the image of a pod's memcached container. Admission may have changed the reference.
-func ImageOf(pod *corev1.Pod) string {
+// ContainerOf returns the memcached container in a pod's spec, where admission may have added others and changed the image and the
+// resources; empty if there is none.
+func ContainerOf(pod *corev1.Pod) corev1.Container {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == Container {
-			return c.Image
+			return c
 		}
 	}
-	return ""
+	return corev1.Container{}
 }
+
+// ImageOf returns the image of a pod's memcached container.
+func ImageOf(pod *corev1.Pod) string { return ContainerOf(pod).Image }
 
 var (
 	// versionPrefix matches a version at the start of a tag such as 1.6.45-alpine.

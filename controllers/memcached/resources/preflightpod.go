@@ -19,12 +19,7 @@ const preflightDeadline = 3600
 // is updated: the kubelet pulls the image with that pod's credentials and runs it, and the agent in
 // it checks memcached's version and arguments. Another attempt has another name.
 func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt string) Object {
-	var running corev1.Container
-	for _, c := range shard.Spec.Containers {
-		if c.Name == Container {
-			running = c
-		}
-	}
+	running := ContainerOf(shard)
 	sum := sha256.Sum256([]byte(mustMarshal([]any{
 		shard.Spec.NodeName, shard.Spec.ImagePullSecrets, running.ImagePullPolicy,
 		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt, revision.Spec.Pod.SecurityContext, revision.Spec.Pod.ServiceAccountName,

@@ -15,6 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 )
 
 // ResizeSubresource of a pod takes new resources for running containers.
@@ -27,11 +28,7 @@ func (o *Observation) MemoryLimitTooSmall() (limit, needs resource.Quantity, too
 	if set := o.PodRevision.Resources.Limits[corev1.ResourceMemory]; set.Cmp(needs) < 0 {
 		needs = set // by an older operator
 	}
-	for _, c := range o.Active.Spec.Containers {
-		if c.Name == resources.Container {
-			limit, tooSmall = c.Resources.Limits[corev1.ResourceMemory]
-		}
-	}
+	limit, tooSmall = containerResources(o.Active).Limits[corev1.ResourceMemory]
 	isLess := limit.Cmp(needs) < 0
 	return limit, *resource.NewQuantity((needs.Value()+mebibyte-1)/mebibyte*mebibyte, resource.BinarySI), tooSmall && isLess
 }
@@ -152,10 +149,8 @@ func resizeProgress(pod *corev1.Pod, want corev1.ResourceRequirements) (progress
 		return rollout.Needed, ""
 	}
 	differs, lacks := false, false
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == resources.Container && c.Resources != nil {
-			differs, lacks = len(missingResources(*c.Resources, want)) > 0, lacksResources(*c.Resources, want)
-		}
+	if c := podresult.Container(pod, resources.Container); c != nil && c.Resources != nil {
+		differs, lacks = len(missingResources(*c.Resources, want)) > 0, lacksResources(*c.Resources, want)
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {
@@ -191,12 +186,7 @@ func lacksResources(have, want corev1.ResourceRequirements) bool {
 
 // containerResources returns the desired resources of a pod's memcached container.
 func containerResources(pod *corev1.Pod) corev1.ResourceRequirements {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == resources.Container {
-			return c.Resources
-		}
-	}
-	return corev1.ResourceRequirements{}
+	return resources.ContainerOf(pod).Resources
 }
 
 // resourceKey names a request or a limit.
