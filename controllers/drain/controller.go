@@ -3,7 +3,6 @@ package drain
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -71,46 +70,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.MatchingFields{index.Node: node.Name}, client.MatchingLabels{
-		v1beta1.LabelName: v1beta1.NameValue, v1beta1.LabelManagedBy: v1beta1.ManagedByValue,
-	}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
+	obs, err := observer{r.Client}.observe(ctx, node)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	var all []error
 	stale := false
-	for i := range pods.Items {
-		err := r.request(ctx, node, &pods.Items[i])
-		if stale = stale || errors.Is(err, apiserver.ErrStale); !errors.Is(err, apiserver.ErrStale) {
+	for _, m := range makePlan(obs) {
+		switch err := (writer{r.Client}).apply(ctx, m); {
+		case errors.Is(err, apiserver.ErrStale):
+			stale = true
+		case err != nil:
 			all = append(all, err)
+		case m.event != nil:
+			r.Recorder.Eventf(m.pod.memcached, m.pod.Pod, m.event.Type, m.event.Reason, "Move", "%s", m.event.Message)
 		}
 	}
 	if err := errors.Join(all...); err != nil || !stale {
 		return ctrl.Result{}, err
 	}
 	return apiserver.Result(0, apiserver.ErrStale)
-}
-
-// request writes what a node's future means for a pod on it.
-func (r *Reconciler) request(ctx context.Context, node *corev1.Node, pod *corev1.Pod) error {
-	m := &v1beta1.Memcached{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[v1beta1.LabelInstance]}, m); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	want, reason := annotationOf(m, node, pod)
-	if want == pod.Annotations[v1beta1.AnnotationMove] {
-		return nil
-	}
-	after := pod.DeepCopy()
-	delete(after.Annotations, v1beta1.AnnotationMove)
-	if want != "" {
-		after.Annotations[v1beta1.AnnotationMove] = want
-	}
-	if err := apiserver.WriteMetadata(ctx, r.Client, pod, after); err != nil {
-		return err
-	}
-	if want != "" {
-		r.Recorder.Eventf(m, pod, corev1.EventTypeNormal, v1beta1.EventNodeLeaves, "Move", "shard %s moves to another node: node %s %s", pod.Labels[v1beta1.LabelShard], node.Name, reason)
-	}
-	return nil
 }

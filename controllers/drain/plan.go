@@ -8,9 +8,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
+
+// move is a change of the annotation "move" of a pod.
+type move struct {
+	pod memcachedPod
+	// value of the annotation; empty removes it.
+	value string
+	// event to record after the change, or nil.
+	event *event.Event
+}
+
+// makePlan returns what the future of a node means for the pods on it.
+func makePlan(obs observation) (moves []move) {
+	for _, pod := range obs.pods {
+		value, reason := annotationOf(pod.memcached, obs.node, pod.Pod)
+		if value == pod.Annotations[v1beta1.AnnotationMove] {
+			continue
+		}
+		m := move{pod: pod, value: value}
+		if value != "" {
+			m.event = new(event.Normal(v1beta1.EventNodeLeaves, "shard %s moves to another node: node %s %s", metav1.GetControllerOf(pod).Name, obs.node.Name, reason))
+		}
+		moves = append(moves, m)
+	}
+	return moves
+}
 
 // annotationOf returns the value that the annotation "move" of a pod should have, and the reason for one that this package sets. A
 // value of a user stays, and so does that of a pod that is being deleted.

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +56,14 @@ func TestShardLeavesANodeThatIsAboutToGo(t *testing.T) {
 			if c.change != nil {
 				c.change(m, pod)
 			}
-			got, reason := annotationOf(m, node, pod)
-			if got != c.want || (reason != "") != (c.want == requested) {
-				t.Errorf("the annotation is %q because the node %q", got, reason)
+			got, message := c.has, ""
+			for _, move := range makePlan(observation{node, []memcachedPod{{pod, m}}}) {
+				if got = move.value; move.event != nil {
+					message = move.event.Message
+				}
+			}
+			if got != c.want || strings.HasPrefix(message, "shard cache-0 moves to another node: node node1 ") != (c.want == requested) {
+				t.Errorf("the annotation is %q with the event %q", got, message)
 			}
 		})
 	}
