@@ -54,11 +54,7 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		}
 	case rollout.StepHandOver:
-		if resources.HandsOverOnRequest(s.Active, s.Next) {
-			a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))
-		} else {
-			a.Delete = append(a.Delete, s.Active)
-		}
+		a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))
 	case rollout.StepRecreate:
 		if s.Template.Hash() == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)

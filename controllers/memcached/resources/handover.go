@@ -46,14 +46,6 @@ func CanHandOver(pod *corev1.Pod) bool {
 	return pod.Annotations[annotations.Handover] != ""
 }
 
-// HandsOverOnRequest reports whether the agents of two pods know how one hands over its items to the other before it is
-// deleted. Those that an operator 1.0 created don't.
-func HandsOverOnRequest(from, to *corev1.Pod) bool {
-	_, known := from.Annotations[annotations.Receive]
-	_, knows := to.Annotations[annotations.Receive]
-	return known && knows
-}
-
 // drainTimeout returns how long a terminating pod keeps serving while its replacement starts and
 // receives its items, in whole seconds: one and a half times what a full memory takes at copyRate,
 // as writes of clients are copied too. docs/sizing.md has the formula.

@@ -75,7 +75,6 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 		b.addHandover(&spec, name)
 		pod.WithAnnotations(map[string]string{
 			annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict)),
-			annotations.Receive:  "", // the agent reads it
 		})
 	}
 	if shard.Discovery != "" {

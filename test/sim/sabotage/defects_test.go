@@ -49,8 +49,8 @@ var defects = []defect{
 		"s.Next.State != Broken && !s.Pod.Terminating:",
 	}}},
 	{"a pod is deleted when its handover starts", plan + "step.go", []edit{{
-		"if resources.HandsOverOnRequest(s.Active, s.Next) {",
-		"if !resources.HandsOverOnRequest(s.Active, s.Next) {",
+		"a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))",
+		"a.Delete = append(a.Delete, s.Active)",
 	}}},
 	{"a stop is not announced", planner, []edit{{
 		"change.Method >= Recreate && s.Pod.State == Serving",
