@@ -139,7 +139,7 @@ type failure struct {
 }
 
 const (
-	codeNotStarted = "NotTerminating"
+	codeNotStarted = "NotTerminating" // agents of release 1.0.0 know this value
 	codeBusy       = "Busy"
 	codeImpossible = "Impossible"
 	codeFailed     = "Failed"

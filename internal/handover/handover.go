@@ -185,9 +185,9 @@ type Progress struct {
 }
 
 var (
-	// ErrNotStarted is the source's answer while its pod is not being deleted, and the target was not requested to take over.
-	// The target has received nothing, and may try again.
-	ErrNotStarted = errors.New("the other pod of the shard is not being deleted, and keeps its items")
+	// ErrNotStarted is the source's answer while its pod is not being deleted and the target was not requested to take over,
+	// or while it starts or restarts memcached. The target has received nothing, and may try again.
+	ErrNotStarted = errors.New("the other pod of the shard has not started a handover, and keeps its items")
 	// ErrBusy is the source's answer while another pod is connected. The target has received
 	// nothing, and may try again.
 	ErrBusy = errors.New("another pod receives the items of the shard")
