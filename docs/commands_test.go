@@ -208,7 +208,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
-	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "events": false, "exec": true, "explain": false, "get": true,
+	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "drain": false, "events": false, "exec": true, "explain": false, "get": true,
 	"label": true, "logs": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 

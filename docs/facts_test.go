@@ -136,6 +136,42 @@ func TestSizingTableFollowsTheFormula(t *testing.T) {
 	}
 }
 
+// measured returns the cells of the first table of a benchmark's page by the first one, without ranges and comparisons.
+func measured(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, row := range rows(read(t, page)) {
+		for i := range row {
+			row[i] = strings.TrimSpace(regexp.MustCompile(`[\[(][^\])]*[\])]`).ReplaceAllString(row[i], ""))
+		}
+		all[row[0]] = row[1:]
+	}
+	return all
+}
+
+func TestCostsOfHandoversAreThoseOfTheBenchmarks(t *testing.T) {
+	page := section(t, read(t, "docs/handover.md"), "## What each mode costs")
+	eviction, compared := measured(t, "docs/bench-handover.md"), 0
+	for _, row := range rows(page) {
+		if len(row) != 4 {
+			continue
+		}
+		compared++
+		if want := eviction[row[0]]; len(want) < 3 || !slices.Equal(row[1:], want[:3]) {
+			t.Errorf("%s: %v, want those of docs/bench-handover.md: %v", row[0], row[1:], want)
+		}
+	}
+	if compared < 8 {
+		t.Errorf("only %d rows were compared", compared)
+	}
+	upgrade := measured(t, "docs/bench-upgrade.md")["steady state: operations per second at most"]
+	ours, theirs := number(t, strings.ReplaceAll(upgrade[0], ",", "")), number(t, strings.ReplaceAll(upgrade[2], ",", ""))
+	if want := fmt.Sprintf("| %d%% less than memcached in a StatefulSet: [at most %s operations per second, and %s]",
+		(200*(theirs-ours)/theirs+1)/2, upgrade[0], upgrade[2]); !strings.Contains(page, want) {
+		t.Errorf("docs/handover.md lacks the throughput of docs/bench-upgrade.md: %s", want)
+	}
+}
+
 func TestChangesPageHasEveryGate(t *testing.T) {
 	var want []string
 	for _, gate := range regexp.MustCompile(`(?m)^\tGate\w+ +Gate = "(\w+)"$`).FindAllStringSubmatch(read(t, "api/v1beta1/conditions.go"), -1) {

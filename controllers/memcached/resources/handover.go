@@ -48,7 +48,7 @@ func CanHandOver(pod *corev1.Pod) bool {
 
 // drainTimeout returns how long a terminating pod keeps serving while its replacement starts and
 // receives its items, in whole seconds: one and a half times what a full memory takes at copyRate,
-// as writes of clients are copied too. docs/sizing.md has the formula.
+// as writes of clients are copied too. docs/handover.md has the formula.
 func drainTimeout(m *v1beta1.Memcached) time.Duration {
 	if !HandsOver(m) {
 		return placement

@@ -13,7 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
-// docs/sizing.md has these rows.
+// docs/handover.md has these rows.
 func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 	for _, c := range []struct {
 		memory string
