@@ -39,11 +39,16 @@ max by (namespace, memcached, shard) (memcached_up) == 0`,
 	{name: "MemcachedConnectionsRefused", wait: "5m", severity: critical, expr: `
 sum by (namespace, memcached, shard) (rate(memcached_connections_rejected_total[5m]))
 / (sum by (namespace, memcached, shard) (rate(memcached_connections_rejected_total[5m]))
+   + sum by (namespace, memcached, shard) (rate(memcached_connections_total[5m]))) > 0.05
+or sum by (namespace, memcached, shard) (rate(memcached_agent_connections_refused_total[5m]))
+/ (sum by (namespace, memcached, shard) (rate(memcached_agent_connections_refused_total[5m]))
    + sum by (namespace, memcached, shard) (rate(memcached_connections_total[5m]))) > 0.05`,
 		summary:     "A shard rejects connections.",
 		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} rejects {{ $value | humanizePercentage }} of the new connections, since it has reached its limit."},
 	{name: "MemcachedConnectionsNearLimit", wait: "15m", severity: warning, expr: `
-max by (namespace, memcached, shard) (memcached_current_connections / memcached_agent_usable_connections) > 0.9`,
+max by (namespace, memcached, shard) (
+  (memcached_current_connections + memcached_agent_silent_connections or memcached_current_connections)
+  / memcached_agent_usable_connections) > 0.9`,
 		summary:     "A shard is near its limit of connections.",
 		description: "Clients use {{ $value | humanizePercentage }} of the connections that shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} can accept."},
 	{name: "MemcachedWritesRefused", wait: "10m", severity: warning, expr: `

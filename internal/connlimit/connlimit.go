@@ -2,10 +2,10 @@
 package connlimit
 
 import (
+	"container/list"
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
 )
@@ -39,8 +39,10 @@ type Listener struct {
 	Limit int
 
 	mu sync.Mutex
-	// open are the connections that count, oldest first.
-	open []*conn
+	// open are the connections that count, oldest first, and counts their number by address.
+	open   list.List
+	counts map[string]int
+	closed int64
 }
 
 // Accept returns the next connection.
@@ -50,41 +52,60 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: accepted, listener: l, host: hostOf(accepted.RemoteAddr())}
-	l.mu.Lock()
-	l.open = append(l.open, c)
-	surplus := l.surplus()
-	l.mu.Unlock()
-	if surplus != nil {
+	if surplus := l.add(c); surplus != nil {
 		_ = surplus.Close()
 	}
 	return c, nil
 }
 
-// surplus returns the connection to close, or nil. Of addresses with the same number, it is the oldest one's.
-func (l *Listener) surplus() *conn {
-	if len(l.open) <= l.Limit {
-		return nil
-	}
-	counts, most := map[string]int{}, 0
-	for _, c := range l.open {
-		counts[c.host]++
-		most = max(most, counts[c.host])
-	}
-	i := slices.IndexFunc(l.open, func(c *conn) bool { return counts[c.host] == most })
-	return l.open[i]
+// Counts returns how many connections count towards the limit, and how many the listener has closed.
+func (l *Listener) Counts() (open, closed int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.open.Len()), l.closed
 }
 
-// Keep excludes a connection of a Listener from the limit: the server trusts its client.
-func Keep(accepted net.Conn) {
-	if c, ok := accepted.(*conn); ok {
-		c.release()
+// add returns the connection to close, or nil. Of addresses with the same number, it is the oldest one's.
+func (l *Listener) add(c *conn) *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil {
+		l.counts = map[string]int{}
 	}
+	c.element = l.open.PushBack(c)
+	l.counts[c.host]++
+	if l.open.Len() <= l.Limit {
+		return nil
+	}
+	l.closed++
+	most := 0
+	for _, n := range l.counts {
+		most = max(most, n)
+	}
+	for e := l.open.Front(); ; e = e.Next() {
+		if oldest := e.Value.(*conn); l.counts[oldest.host] == most {
+			return oldest
+		}
+	}
+}
+
+// Keep excludes a connection of a Listener from the limit, since the server trusts its client, and returns the
+// connection as it was accepted. The listener doesn't close it any more.
+func Keep(accepted net.Conn) net.Conn {
+	c, ok := accepted.(*conn)
+	if !ok {
+		return accepted
+	}
+	c.release()
+	return c.Conn
 }
 
 type conn struct {
 	net.Conn
 	listener *Listener
 	host     string
+	// element is nil when the connection doesn't count any more.
+	element *list.Element
 }
 
 func (c *conn) Close() error {
@@ -96,8 +117,13 @@ func (c *conn) release() {
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.open, c); i >= 0 {
-		l.open = slices.Delete(l.open, i, i+1)
+	if c.element == nil {
+		return
+	}
+	l.open.Remove(c.element)
+	c.element = nil
+	if l.counts[c.host]--; l.counts[c.host] == 0 {
+		delete(l.counts, c.host)
 	}
 }
 

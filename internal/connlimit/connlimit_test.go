@@ -63,13 +63,18 @@ func TestFloodOfOneAddressClosesNoConnectionOfAnother(t *testing.T) {
 func TestClosedAndKeptConnectionsDontCount(t *testing.T) {
 	l := &Listener{Limit: 2}
 	kept, server := accept(t, l, "127.0.0.1")
-	Keep(server)
+	if Keep(server) != net.Conn(kept) {
+		t.Error("the connection that doesn't count is not the one that was accepted")
+	}
 	_, closed := accept(t, l, "127.0.0.1")
 	_ = closed.Close()
 	first, _ := accept(t, l, "127.0.0.1")
 	second, _ := accept(t, l, "127.0.0.1")
 	if kept.closed || first.closed || second.closed {
 		t.Errorf("closed: kept %t, first %t, second %t", kept.closed, first.closed, second.closed)
+	}
+	if open, _ := l.Counts(); open != 2 {
+		t.Errorf("%d connections count", open)
 	}
 	third, _ := accept(t, l, "127.0.0.1")
 	if !first.closed || second.closed || third.closed || kept.closed {

@@ -257,6 +257,9 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 		s.WaitForCertificate(fmt.Sprintf("%d plain connections", n), func(c agentwire.Certificate) bool { return c.PlainConnections == n })
 	}
 	plain(3)
+	if got := pods.FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics").Values["memcached_agent_forwarded_connections"]; got != 4 {
+		t.Errorf("the agent forwards %v connections", got)
+	}
 	for _, conn := range open {
 		_ = conn.Close()
 	}

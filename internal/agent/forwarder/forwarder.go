@@ -18,23 +18,33 @@ import (
 const (
 	// handshake is the first byte of a client with TLS. No request of memcached begins with it.
 	handshake = 0x16
-	// connectionMemory is what a forwarded connection costs the agent, in bytes.
+	// connectionMemory is what a forwarded connection and a silent one cost the agent, in bytes.
 	connectionMemory = 24 << 10
 	// dialTimeout bounds the connection to memcached, which is in the same pod.
 	dialTimeout = 5 * time.Second
+	// refusal is what memcached answers, too.
+	refusal = "ERROR Too many open connections\r\n"
 )
 
-// Forwarder accepts the clients of one memcached.
+// Forwarder accepts the clients of one memcached. It closes silent clients when there are too many, and refuses others
+// when it forwards as many connections as memcached may have: memcached sees neither, so the agent counts them.
 type Forwarder struct {
-	listener net.Listener
+	listener *connlimit.Listener
 	dial     func(address string) (net.Conn, error)
 	// tls and plain are memcached's addresses.
 	tls, plain string
 	// idle bounds the wait for the first byte, as memcached's idle_timeout bounds that for all others; 0 is no bound.
 	idle time.Duration
-	// slots bounds the connections: each has one element.
-	slots            chan struct{}
-	plainConnections atomic.Int64
+
+	forwarded, plainConnections, refused atomic.Int64
+}
+
+// Connections are numbers of clients' connections.
+type Connections struct {
+	// Silent ones have sent nothing yet. Forwarded ones are connected to memcached, of which Plain are without TLS.
+	Silent, Forwarded, Plain int64
+	// Refused is how many were refused since the start, or closed because they were silent.
+	Refused int64
 }
 
 // Start accepts clients if memcached's arguments require a forwarder, and returns nil if they don't. loopbackPort is
@@ -48,11 +58,11 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("listening for clients: %w", err)
 	}
-	limit := cmdline.Connections(arguments)
+	limited := &connlimit.Listener{Listener: listener, Limit: int(cmdline.Connections(arguments))}
 	memory.Limit(Memory(arguments))
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
-	f := &Forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
-		plain: plain, idle: cmdline.IdleTimeout(arguments), slots: make(chan struct{}, limit)}
+	f := &Forwarder{listener: limited, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
+		plain: plain, idle: cmdline.IdleTimeout(arguments)}
 	go f.serve(log)
 	return f, nil
 }
@@ -65,8 +75,11 @@ func Memory(arguments []string) int64 {
 	return cmdline.Connections(arguments) * connectionMemory
 }
 
-// PlainConnections returns how many clients are connected without TLS.
-func (f *Forwarder) PlainConnections() int64 { return f.plainConnections.Load() }
+// Connections returns how many connections clients have.
+func (f *Forwarder) Connections() Connections {
+	silent, closed := f.listener.Counts()
+	return Connections{Silent: silent, Forwarded: f.forwarded.Load(), Plain: f.plainConnections.Load(), Refused: f.refused.Load() + closed}
+}
 
 // Close ends the listener. The connections end with memcached's.
 func (f *Forwarder) Close() {
@@ -77,26 +90,34 @@ func (f *Forwarder) Close() {
 }
 
 func (f *Forwarder) serve(log *slog.Logger) {
-	connlimit.Serve(f.listener, log, func(conn net.Conn) {
-		f.slots <- struct{}{}
-		go func() {
-			defer func() { <-f.slots }()
-			f.forward(conn)
-		}()
-	})
+	connlimit.Serve(f.listener, log, func(conn net.Conn) { go f.accept(conn) })
+}
+
+// accept waits for the first byte of a client.
+func (f *Forwarder) accept(silent net.Conn) {
+	first := make([]byte, 1)
+	if f.idle > 0 {
+		_ = silent.SetReadDeadline(time.Now().Add(f.idle))
+	}
+	if _, err := io.ReadFull(silent, first); err != nil {
+		_ = silent.Close()
+		return
+	}
+	// Not the listener's own type, from which the kernel couldn't copy without the agent.
+	client := connlimit.Keep(silent)
+	defer client.Close()
+	_ = client.SetReadDeadline(time.Time{})
+	defer f.forwarded.Add(-1)
+	if f.forwarded.Add(1) > int64(f.listener.Limit) {
+		f.refused.Add(1)
+		_, _ = io.WriteString(client, refusal)
+		return
+	}
+	f.forward(client, first)
 }
 
 // forward copies in both directions until memcached or the client closes its connection.
-func (f *Forwarder) forward(client net.Conn) {
-	defer client.Close()
-	first := make([]byte, 1)
-	if f.idle > 0 {
-		_ = client.SetReadDeadline(time.Now().Add(f.idle))
-	}
-	if _, err := io.ReadFull(client, first); err != nil {
-		return
-	}
-	_ = client.SetReadDeadline(time.Time{})
+func (f *Forwarder) forward(client net.Conn, first []byte) {
 	address := f.tls
 	if first[0] != handshake {
 		address = f.plain

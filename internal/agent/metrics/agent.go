@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -19,6 +20,8 @@ type Input struct {
 	History History
 	// Probes are the round trips to memcached since the agent's start.
 	Probes Probes
+	// Connections is nil unless the agent forwards the connections of clients.
+	Connections *forwarder.Connections
 	// Restored and DroppedLines count since the start of memcached.
 	Restored, DroppedLines int64
 	// WorkingSet and MemoryLimit are those of the container in bytes, NaN if unknown.
@@ -200,6 +203,11 @@ func (w *writer) agent(in *Input) {
 		w.sample("memcached_agent_certificate_not_after_timestamp_seconds", "", unix(c.NotAfter))
 		w.sample("memcached_agent_certificate_rejected", "", boolean(c.Error != ""))
 		w.sample("memcached_agent_plain_connections", "", float64(c.PlainConnections))
+	}
+	if c := in.Connections; c != nil {
+		w.sample("memcached_agent_silent_connections", "", float64(c.Silent))
+		w.sample("memcached_agent_forwarded_connections", "", float64(c.Forwarded))
+		w.sample("memcached_agent_connections_refused_total", "", float64(c.Refused))
 	}
 	w.starts(&status.Start, history)
 	w.stops(history)

@@ -113,6 +113,10 @@ func (c *collector) collect() metrics.Input {
 	if !in.Serving {
 		return in
 	}
+	if current.Forwarder != nil {
+		connections := current.Forwarder.Connections()
+		in.Connections = &connections
+	}
 	in.Restored, in.DroppedLines = current.Client.Restored.Load(), current.Client.DroppedLines.Load()
 	// Not the request's context: the next request gets the same answer.
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)

@@ -207,7 +207,7 @@ func (s *State) statusNow() wire.Status {
 	status := s.Status
 	if s.Forwarder != nil && status.Secrets != nil {
 		secrets := *status.Secrets
-		secrets.Certificate.PlainConnections = s.Forwarder.PlainConnections()
+		secrets.Certificate.PlainConnections = s.Forwarder.Connections().Plain
 		status.Secrets = &secrets
 	}
 	return status
