@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,17 +22,50 @@ var kinds = []string{"memcacheds", "memcachedbackups", "memcachedscheduledbackup
 // foreign are fields of Kubernetes' own types, and where its reference describes those.
 var foreign = map[string]string{
 	"affinity":                  "affinity-v1-core",
+	"allowedClients":            "networkpolicypeer-v1-networking-k8s-io",
+	"allowedScrapers":           "networkpolicypeer-v1-networking-k8s-io",
+	"appArmorProfile":           "apparmorprofile-v1-core",
+	"conditions":                "condition-v1-meta",
+	"imagePullSecrets":          "localobjectreference-v1-core",
+	"seLinuxOptions":            "selinuxoptions-v1-core",
+	"seccompProfile":            "seccompprofile-v1-core",
 	"tolerations":               "toleration-v1-core",
 	"topologySpreadConstraints": "topologyspreadconstraint-v1-core",
-	"imagePullSecrets":          "localobjectreference-v1-core",
-	"conditions":                "condition-v1-meta",
 }
 
-// reference writes the page about the CRDs.
-type reference struct {
-	strings.Builder
-	// kubernetes is the address of the reference of the Kubernetes version in go.mod.
-	kubernetes string
+// field is a section of the page.
+type field struct {
+	path     string // as "kubectl explain" takes it
+	required bool
+	*apiextensionsv1.JSONSchemaProps
+	// fields is the schema that has the fields below it: that of a list's elements, or its own.
+	fields *apiextensionsv1.JSONSchemaProps
+}
+
+func (f field) depth() int { return strings.Count(f.path, ".") }
+
+// shape is equal for all fields that have the same fields, and empty without fields.
+func (f field) shape() string {
+	if len(f.fields.Properties) == 0 {
+		return ""
+	}
+	shape, _ := json.Marshal([]any{f.fields.Properties, f.fields.Required}) // which was decoded
+	return string(shape)
+}
+
+// flatten returns a field and those below it.
+func flatten(path string, schema *apiextensionsv1.JSONSchemaProps, required bool) []field {
+	f := field{path, required, schema, schema}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		f.fields = schema.Items.Schema
+	}
+	all := []field{f}
+	for _, name := range slices.Sorted(maps.Keys(f.fields.Properties)) {
+		if below := f.fields.Properties[name]; f.depth() > 0 || name == "spec" || name == "status" {
+			all = append(all, flatten(path+"."+name, &below, slices.Contains(f.fields.Required, name))...)
+		}
+	}
+	return all
 }
 
 var kubernetesModule = regexp.MustCompile(`(?m)^\tk8s\.io/api v0\.([0-9]+)\.`)
@@ -45,67 +80,57 @@ func apiReference(root string) (string, error) {
 	if minor == nil {
 		return "", errors.New("go.mod requires no k8s.io/api v0.MINOR")
 	}
-	page := reference{kubernetes: fmt.Sprintf("https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#", minor[1])}
-	page.WriteString("# API reference\n\n" +
-		"`make docs` generates this page from the CRDs. `kubectl explain` prints the same descriptions.\n\n" +
-		"`[]` marks a list, and a path continues inside the type before it. **Required** fields have no default.\n" +
-		"[Change a running cache](changes.md) shows what a change of a field does to a running cache.\n")
+	var all []field
+	titles := map[string]string{}
 	for _, plural := range kinds {
 		crd, err := readCRD(root, plural)
 		if err != nil {
 			return "", err
 		}
-		page.writeKind(crd)
+		version, names := crd.Spec.Versions[0], crd.Spec.Names
+		titles[names.Singular] = fmt.Sprintf("## %s\n\n`apiVersion: %s/%s`, short name `%s`.", names.Kind, crd.Spec.Group, version.Name, strings.Join(names.ShortNames, "`, `"))
+		all = append(all, flatten(names.Singular, version.Schema.OpenAPIV3Schema, false)...)
+	}
+	// A list of fields is described where its path is shortest.
+	homes := map[string]string{}
+	for _, f := range slices.SortedStableFunc(slices.Values(all), func(a, b field) int { return a.depth() - b.depth() }) {
+		if shape := f.shape(); shape != "" {
+			homes[shape] = cmp.Or(homes[shape], f.path)
+		}
+	}
+	var page strings.Builder
+	page.WriteString("# API reference\n\n" +
+		"`make docs` generates this page from the CRDs. `kubectl explain` takes the headings and prints the same descriptions.\n\n" +
+		"**Required** fields have no default. [Change a running cache](changes.md) shows what a change of a field does to a\nrunning cache.\n")
+	elsewhere := "-" // the field whose fields are described in another place
+	for _, f := range all {
+		if strings.HasPrefix(f.path, elsewhere+".") {
+			continue
+		}
+		title := titles[f.path]
+		if title == "" {
+			title = fmt.Sprintf("%s `%s`\n\nType: %s", strings.Repeat("#", 3+min(f.depth()/3, 1)), f.path, typeOf(f.JSONSchemaProps))
+		}
+		if f.required {
+			title += ". **Required.**"
+		}
+		fmt.Fprintf(&page, "\n%s\n\n%s\n", title, oneLine(f.Description))
+		for i, rule := range f.XValidations {
+			if i == 0 {
+				page.WriteString("\nThe API server requires:\n\n")
+			}
+			fmt.Fprintf(&page, "- %s\n", oneLine(rule.Message))
+		}
+		home := homes[f.shape()]
+		if to := foreign[f.path[strings.LastIndex(f.path, ".")+1:]]; to != "" {
+			elsewhere = f.path
+			fmt.Fprintf(&page, "\nFields: see [Kubernetes' reference](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#%s).\n", minor[1], to)
+		} else if home != "" && home != f.path {
+			elsewhere = f.path
+			fmt.Fprintf(&page, "\nFields: those of [`%s`](#%s).\n", home, strings.ReplaceAll(strings.ToLower(home), ".", ""))
+		}
 	}
 	return page.String(), nil
-}
-
-// writeKind writes the section about a CRD.
-func (page *reference) writeKind(crd *apiextensionsv1.CustomResourceDefinition) {
-	version := crd.Spec.Versions[0]
-	root := version.Schema.OpenAPIV3Schema
-	kind := crd.Spec.Names.Kind
-	fmt.Fprintf(page, "\n## %s\n\n%s\n\n", kind, oneLine(root.Description))
-	fmt.Fprintf(page, "`apiVersion: %s/%s`, short name `%s`.\n", crd.Spec.Group, version.Name, strings.Join(crd.Spec.Names.ShortNames, "`, `"))
-	if rules := messages(root); len(rules) > 0 {
-		fmt.Fprintf(page, "\nThe API server requires:\n\n- %s\n", strings.Join(rules, "\n- "))
-	}
-	for _, part := range []string{"spec", "status"} {
-		field := root.Properties[part]
-		fmt.Fprintf(page, "\n### %s of a %s\n\n%s\n", strings.ToUpper(part[:1])+part[1:], kind, oneLine(field.Description))
-		if rules := messages(&field); len(rules) > 0 {
-			fmt.Fprintf(page, "\nThe API server requires:\n\n- %s\n", strings.Join(rules, "\n- "))
-		}
-		page.WriteString("\n| field | type | description |\n|---|---|---|\n")
-		page.writeFields(part, &field)
-	}
-}
-
-// writeFields writes a row for each field below a path.
-func (page *reference) writeFields(path string, parent *apiextensionsv1.JSONSchemaProps) {
-	for _, name := range slices.Sorted(maps.Keys(parent.Properties)) {
-		field := parent.Properties[name]
-		full := path + "." + name
-		description := oneLine(field.Description)
-		if slices.Contains(parent.Required, name) {
-			description = "**Required.** " + description
-		}
-		for _, rule := range messages(&field) {
-			description += " Rule: " + rule + "."
-		}
-		anchor, isForeign := foreign[name]
-		if isForeign {
-			description += fmt.Sprintf(" See [Kubernetes' reference](%s).", page.kubernetes+anchor)
-		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, typeOf(&field), markdown.Replace(description))
-		switch {
-		case isForeign:
-		case field.Items != nil && field.Items.Schema != nil:
-			page.writeFields(full+"[]", field.Items.Schema)
-		default:
-			page.writeFields(full, &field)
-		}
-	}
 }
 
 // typeOf returns the type of a field with its limits.
@@ -115,7 +140,7 @@ func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
 		for _, value := range field.Enum {
 			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
 		}
-		return strings.Join(values, ", ")
+		return "one of " + strings.Join(values, ", ")
 	}
 	name := field.Type
 	switch {
@@ -139,19 +164,10 @@ func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
 	return name
 }
 
-// messages returns the messages of a schema's CEL rules.
-func messages(schema *apiextensionsv1.JSONSchemaProps) []string {
-	var all []string
-	for _, rule := range schema.XValidations {
-		all = append(all, oneLine(rule.Message))
-	}
-	return all
+// oneLine returns a text for Markdown.
+func oneLine(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "<", `\<`)
 }
-
-// markdown escapes what a description must not mean in a table of Markdown.
-var markdown = strings.NewReplacer("|", `\|`, "<", `\<`)
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // readCRD returns the CRD of a kind.
 func readCRD(root, plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
