@@ -198,7 +198,7 @@ func TestTheIndexLinksToEveryDocument(t *testing.T) {
 var languages = map[string]string{
 	"yaml":       "TestEveryExampleIsAKnownKind, and TestExamplesOfTheDocumentsAreValid in internal/schemaedit",
 	"shell":      "TestCommandsOfTheDocuments",
-	"go":         "TestSnippetsOfTheDocuments in test/peers, for connect.md",
+	"go":         "TestSnippetsOfTheDocuments in test/peers, for clients.md",
 	"python":     "TestSnippetsOfTheDocuments in test/peers",
 	"console":    "nothing: the output of a command",
 	"text":       "nothing",

@@ -41,8 +41,8 @@ func shards(t *testing.T, algorithm string, size int) []int {
 
 func TestPortsThatBypassTheMeshAreTheAgents(t *testing.T) {
 	want := fmt.Sprintf(`excludeInboundPorts: "%d,%d"`, agentwire.Port, agentwire.HandoverPort)
-	if text := section(t, read(t, "docs/security.md"), "### Service meshes"); !strings.Contains(text, want) {
-		t.Errorf("docs/security.md lacks %s", want)
+	if text := section(t, read(t, "docs/networking.md"), "## Service meshes"); !strings.Contains(text, want) {
+		t.Errorf("docs/networking.md lacks %s", want)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestScalingMovesTheDocumentedShareOfKeys(t *testing.T) {
 
 // Clients with Jump sort the servers by their text.
 func TestReplacedPodsMoveTheDocumentedShareOfKeys(t *testing.T) {
-	table := rows(section(t, read(t, "docs/connect.md"), "### Loki, Mimir, Tempo and Thanos"))
+	table := rows(section(t, read(t, "docs/loki-mimir-tempo-thanos.md"), "## Why names"))
 	table = table[slices.IndexFunc(table, func(row []string) bool { return row[0] == "3" }):]
 	random := rand.New(rand.NewPCG(1, 2))
 	address := func() string {

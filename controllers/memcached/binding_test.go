@@ -88,7 +88,7 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "cache-binding"}, Data: map[string][]byte{"key": []byte("theirs")}}
 			env.Must(env.Admin.Create(env.Ctx, theirs))
 			if c.granted {
-				env.readableSecret = "cache-binding" // as docs/connect.md grants it
+				env.readableSecret = "cache-binding" // as docs/networking.md grants it
 			}
 			env.Create("cache", "{size: 1, access: {binding: {mode: Secret}}}")
 			m := env.Converge("cache")

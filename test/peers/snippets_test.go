@@ -17,9 +17,9 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	golang, python := []string{"go", "run", "snippet.go"}, []string{filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "snippet.py"}
 	for place, command := range map[string][]string{
-		"connect.md Go: gomemcache":     golang,
-		"connect.md Python: pymemcache": python,
-		"connect.md Python: pylibmc":    python,
+		"clients.md Go: gomemcache":     golang,
+		"clients.md Python: pymemcache": python,
+		"clients.md Python: pylibmc":    python,
 		"tls.md Go: gomemcache":         golang,
 		"tls.md Python: pymemcache":     python,
 		"auth.md Go: gomemcache":        golang,
@@ -83,13 +83,13 @@ func serveUser(t *testing.T) (words, environment []string) {
 // pymemcache asks a server that failed again, and doesn't move its keys to others.
 func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "connect.md"))
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	snippet := regexp.MustCompile("\n### Python: pymemcache\n\n```python\n((?s:.*?))client\\.set").FindSubmatch(document)
 	if snippet == nil {
-		t.Fatal("docs/connect.md has no client of pymemcache")
+		t.Fatal("docs/clients.md has no client of pymemcache")
 	}
 	var servers []string
 	for range 3 {
