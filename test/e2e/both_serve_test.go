@@ -15,7 +15,8 @@ func byHandover(spec *v1beta1.MemcachedSpec) {
 }
 
 // In mode Available no new connection fails, whatever replaces a pod: an eviction, a deletion, another memory, or with
-// updates by a handover another version.
+// updates by a handover another version. While the operator replaces pods, this holds also through proxies that use no
+// endpoint of a pod that terminates.
 func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	t.Parallel()
 	const (
@@ -37,6 +38,8 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	s.handedOver("deletion", m, 0, sets[0], size)
 	s.Event("cache", v1beta1.EventShardHandedOver, "cache-0", "no pod responded for 0s", "(mode Available)")
 
+	// Not while a pod is deleted by others: from then on its endpoint terminates.
+	stopEndpoints := s.EndpointProbes("cache", shards)
 	for _, change := range []struct {
 		what string
 		spec v1beta1.MemcachedSpec
@@ -56,6 +59,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 			s.handedOver(change.what, m, ordinal, set, size)
 		}
 	}
+	stopEndpoints()
 	stop()
 	s.NoPreflightPods()
 }

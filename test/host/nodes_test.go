@@ -68,7 +68,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	spec := suite.Small(1, suite.Handover(v1beta1.HandoverAvailable))
 	s.Apply("cache", spec)
 	m := s.Available("cache")
-	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
+	set, stop, stopEndpoints := s.Written("cache", 0, size), s.Probes("cache", 1), s.EndpointProbes("cache", 1)
 	pod := s.Shard(m, 0).PodName
 	s.Must(k.Annotate(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: pod}, v1beta1.AnnotationMove, "now"))
 	s.Await("cache", "no other node", func(m *v1beta1.Memcached) error {
@@ -100,6 +100,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	kept, err := set.Keep(0.999)
 	s.Must(err)
 	t.Logf("kept %d of %d items", kept, size)
+	stopEndpoints()
 	stop()
 }
 

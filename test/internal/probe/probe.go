@@ -50,6 +50,7 @@ func (r Report) String() string {
 
 // Probe opens connections until Stop.
 type Probe struct {
+	address func() string
 	stop    context.CancelFunc
 	stopped chan struct{}
 	lock    sync.Mutex
@@ -60,8 +61,13 @@ type Probe struct {
 
 // Start starts a probe of an address.
 func Start(address string) *Probe {
+	return Follow(address, func() string { return address })
+}
+
+// Follow starts a probe that asks for the address of each connection, as a proxy does. The name is that of the report.
+func Follow(name string, address func() string) *Probe {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Probe{stop: stop, stopped: make(chan struct{}), report: Report{Address: address}}
+	p := &Probe{address: address, stop: stop, stopped: make(chan struct{}), report: Report{Address: name}}
 	go p.run(ctx)
 	return p
 }
@@ -99,7 +105,7 @@ func (p *Probe) run(ctx context.Context) {
 
 func (p *Probe) connect() {
 	began := time.Now()
-	err := Ask(context.Background(), p.report.Address)
+	err := Ask(context.Background(), p.address())
 	stopped := time.Now()
 	p.lock.Lock()
 	defer p.lock.Unlock()

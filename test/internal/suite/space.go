@@ -259,10 +259,19 @@ func (s *Space) Probes(name string, shards int) (stop func()) {
 	s.Helper()
 	var running []*probe.Probe
 	for ordinal := range shards {
-		p := probe.Start(s.Address(name, ordinal))
-		s.Cleanup(func() { p.Stop() })
-		running = append(running, p)
+		running = append(running, s.probed(probe.Start(s.Address(name, ordinal))))
 	}
+	return s.stopping(running)
+}
+
+// probed ends a probe with the test.
+func (s *Space) probed(p *probe.Probe) *probe.Probe {
+	s.Cleanup(func() { p.Stop() })
+	return p
+}
+
+// stopping returns the function that stops the probes of all shards and reports them.
+func (s *Space) stopping(running []*probe.Probe) (stop func()) {
 	return func() {
 		s.Helper()
 		for ordinal, p := range running {

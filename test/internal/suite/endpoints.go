@@ -1,0 +1,103 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+// endpoints is what a proxy knows of a Service that uses no endpoint of a pod that terminates: load balancers with pods as
+// targets, DNS and some service meshes do so. kube-proxy uses such an endpoint if there is no other.
+type endpoints struct {
+	lock sync.Mutex
+	// ready are the addresses by EndpointSlice.
+	ready map[string][]string
+	began time.Time
+	gaps  []time.Duration
+}
+
+// address returns that of a ready endpoint, or an empty one.
+func (e *endpoints) address() string {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	return e.first()
+}
+
+func (e *endpoints) first() string {
+	for _, addresses := range e.ready {
+		for _, a := range addresses {
+			return net.JoinHostPort(a, strconv.Itoa(wire.MemcachedPort))
+		}
+	}
+	return ""
+}
+
+// take takes the endpoints that an EndpointSlice has from now on, and begins or ends a gap.
+func (e *endpoints) take(slice *discoveryv1.EndpointSlice) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	before := e.first()
+	e.ready[slice.Name] = nil
+	for _, endpoint := range slice.Endpoints {
+		if c := endpoint.Conditions; c.Ready != nil && *c.Ready {
+			e.ready[slice.Name] = append(e.ready[slice.Name], endpoint.Addresses...)
+		}
+	}
+	switch after := e.first(); {
+	case before != "" && after == "":
+		e.began = time.Now()
+	case before == "" && after != "" && !e.began.IsZero():
+		e.gaps = append(e.gaps, time.Since(e.began))
+	}
+}
+
+// EndpointProbes opens connections to a ready endpoint of each shard until it is stopped. The returned function stops it,
+// and fails the test if one was not answered, or if a shard had no ready endpoint at a moment.
+func (s *Space) EndpointProbes(name string, shards int) (stop func()) {
+	s.Helper()
+	var running []*probe.Probe
+	var all []*endpoints
+	for ordinal := range shards {
+		shard := cluster.ShardName(name, ordinal)
+		e := &endpoints{ready: map[string][]string{}}
+		changes, err := K.Watch(s.Ctx, &discoveryv1.EndpointSliceList{}, client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: shard})
+		s.Must(err)
+		s.Cleanup(changes.Stop)
+		go func() {
+			for change := range changes.ResultChan() {
+				if slice, ok := change.Object.(*discoveryv1.EndpointSlice); ok {
+					e.take(slice)
+				}
+			}
+		}()
+		s.Eventually("a ready endpoint of "+shard, func(context.Context) error {
+			if e.address() == "" {
+				return fmt.Errorf("there is none")
+			}
+			return nil
+		})
+		all, running = append(all, e), append(running, s.probed(probe.Follow("the ready endpoint of "+shard, e.address)))
+	}
+	stopProbes := s.stopping(running)
+	return func() {
+		s.Helper()
+		stopProbes()
+		for ordinal, e := range all {
+			e.lock.Lock()
+			defer e.lock.Unlock()
+			if len(e.gaps) > 0 || len(e.ready) == 0 {
+				s.Errorf("shard %d had no ready endpoint for %v", ordinal, e.gaps)
+			}
+		}
+	}
+}
