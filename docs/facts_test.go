@@ -203,6 +203,35 @@ func TestTheRequiredKubernetesIsThatOfTheBundle(t *testing.T) {
 	}
 }
 
+func TestSupportedVersionsAreThoseOfTheCode(t *testing.T) {
+	table := map[string][]string{}
+	for _, row := range rows(read(t, "docs/supported-versions.md")) {
+		table[link.ReplaceAllString(strings.ReplaceAll(row[0], "[", ""), "")] = row[1:]
+	}
+	// found returns the texts that a pattern captures in a file.
+	found := func(file, pattern string) (all []string) {
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1) {
+			all = append(all, match[1])
+		}
+		return all
+	}
+	const rejections = "controllers/memcached/resources/image.go"
+	nights := found(".github/workflows/nightly.yaml", `"(1\.\d+)\.\d+"`)
+	for name, want := range map[string]string{
+		"Kubernetes":                    fmt.Sprintf("%s or newer|%[1]s to %s,", nights[0], nights[len(nights)-1]),
+		"memcached":                     found(rejections, `(?:CVE.*\. Use )(\S+) or newer`)[0] + " or newer|" + strings.Join(strings.Fields(found("Makefile", `MEMCACHED_VERSIONS \?= (.*)`)[0]), ", "),
+		"memcached with TLS":            found(rejections, `spec\.tls: .*Use (\S+) or newer`)[0] + " or newer|",
+		"memcached with authentication": found(rejections, `spec\.auth: .*Use (\S+) or newer`)[0] + " or newer|",
+		"OLM":                           "v0|" + found("hack/cluster/olm/go.mod", `operator-lifecycle-manager v(\S+)`)[0],
+		"OLM v1":                        found("docs/install.md", `requires OLM v(1\.\d+) or newer`)[0] + " or newer|" + found("hack/cluster/olmv1/go.mod", `operator-controller v(\S+)`)[0],
+	} {
+		supported, tested, _ := strings.Cut(want, "|")
+		if row := table[name]; len(row) < 2 || !strings.HasPrefix(row[0], supported) || !strings.HasPrefix(row[1], tested) {
+			t.Errorf("%s: docs/supported-versions.md has %q, want %q and %q", name, row, supported, tested)
+		}
+	}
+}
+
 // OLM creates the ClusterRoles of a bundle and never deletes them.
 func TestRemovalNamesTheClusterRolesThatOLMKeeps(t *testing.T) {
 	files, err := fs.Glob(os.DirFS(root), "bundle/manifests/*_clusterrole.yaml")
