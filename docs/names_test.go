@@ -89,7 +89,7 @@ func TestEveryFoundBugNamesItsTest(t *testing.T) {
 	for _, file := range files {
 		scenarios.WriteString(read(t, file))
 	}
-	bugs := rows(section(t, read(t, "docs/reliability.md"), "## What we found"))
+	bugs := rows(section(t, read(t, "docs/maintainers/reliability.md"), "## What we found"))
 	if len(bugs) < 5 {
 		t.Fatalf("%d rows", len(bugs))
 	}

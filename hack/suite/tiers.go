@@ -72,7 +72,7 @@ var tiers = []tier{
 		what:  "the agent with programs of others: clients, an S3 server, promtool and memcached_exporter"},
 	{name: "sim", suites: []suite{code, all}, lane: computes, nice: 5, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-timeout=40m"},
-		what:  "the operator in a simulated cluster with faults ([reliability](docs/reliability.md))"},
+		what:  "the operator in a simulated cluster with faults ([reliability](docs/maintainers/reliability.md))"},
 	{name: "race", suites: []suite{all}, lane: computes, nice: 10, module: ".", packages: raced, race: true, strict: true,
 		// A test that measures memory.
 		flags: []string{"-shuffle=on", "-timeout=30m", "-skip=^TestManifestOfAnySizeFitsIntoMemoryOfJob$"},

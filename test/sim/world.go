@@ -57,7 +57,7 @@ type World struct {
 	story   []string
 	watch   *watch
 	// gaps are the pods that kept the resources of a spec that was reverted:
-	// a known gap of the operator, see docs/reliability.md.
+	// a known gap of the operator, see docs/maintainers/reliability.md.
 	gaps int
 	// marked is how many changes of ReplicaSets there were at some time.
 	marked int
