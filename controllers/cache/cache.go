@@ -127,7 +127,10 @@ func trimPod(pod *corev1.Pod) {
 		ImagePullSecrets:  spec.ImagePullSecrets,
 		Tolerations:       spec.Tolerations,
 		PriorityClassName: spec.PriorityClassName,
-		Volumes:           slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) }),
+		// of which a deletion may have less
+		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+
+		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) }),
 	}
 	for _, c := range spec.Containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources})

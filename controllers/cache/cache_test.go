@@ -244,7 +244,7 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 func TestCacheContainsTheOperatorsPods(t *testing.T) {
 	for _, owners := range [][]metav1.OwnerReference{controlledBy("apps/v1", "ReplicaSet"), controlledBy("batch/v1", "Job"), controlledBy(v1beta1.GroupVersion.String(), "Memcached")} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners, Annotations: map[string]string{annotations.Update: "{}"}}, Spec: corev1.PodSpec{NodeName: "node1",
-			Tolerations: []corev1.Toleration{{Key: "cache"}}, PriorityClassName: "high", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}
+			Tolerations: []corev1.Toleration{{Key: "cache"}}, PriorityClassName: "high", TerminationGracePeriodSeconds: new(int64(93)), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}
 		shardtest.MountTLS(pod, "own")
 		want := pod.DeepCopy()
 		if got := store(t, pod); !reflect.DeepEqual(got.Spec, want.Spec) || got.Annotations[annotations.Update] != "{}" {

@@ -23,20 +23,19 @@ var (
 // handleSource answers a request of the handover's goroutine.
 func (s *supervisor) handleSource(r peer.Request) {
 	if r.Event == peer.Begins {
-		until := s.drainUntil
+		until, deletedAt := s.drainUntil, s.drainUntil.Add(-s.drainTimeout)
 		switch {
 		case s.phase == wire.PhaseDraining && s.isDeleted():
-			s.deleted = nil
 		case s.phase == wire.PhaseServing && r.Requested && s.stopToken() == "":
 			s.log.Info("Another pod replaces this one; memcached keeps serving until that one does")
-			until, s.deleted, s.phase = s.now().Add(s.drainTimeout), make(chan struct{}), wire.PhaseDraining
+			until, deletedAt, s.phase = s.now().Add(s.drainTimeout), time.Time{}, wire.PhaseDraining
 			s.publish()
 		default:
 			r.Reply <- handover.ErrNotStarted
 			return
 		}
 		s.source = r.Source
-		r.Source.Begin(until, s.deleted, s.process.Client, s.arguments, s.binary.Version)
+		r.Source.Begin(until, deletedAt, s.process.Client, s.arguments, s.binary.Version)
 		r.Reply <- nil
 		return
 	}
@@ -112,7 +111,7 @@ func (s *supervisor) isDeleted() bool { return !s.drainUntil.IsZero() }
 func (s *supervisor) handleDeletion(at time.Time) {
 	s.log.Info("The pod is being deleted while it hands over its items")
 	s.drainUntil = at.Add(s.drainTimeout)
-	close(s.deleted)
+	s.source.Delete(at)
 	switch {
 	case s.phase == wire.PhaseDraining:
 		s.startDrain()

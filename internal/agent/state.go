@@ -102,8 +102,6 @@ type supervisor struct {
 	// before the pod is being deleted.
 	drain      *drainRun
 	drainUntil time.Time
-	// deleted is closed when the pod is being deleted after a handover has begun at the operator's request; nil if it was before.
-	deleted chan struct{}
 
 	// handoverPort is 0 until targets are accepted. source belongs to the latest one, whose
 	// request for the end of the handover is endRequest.

@@ -711,21 +711,61 @@ func TestReplacedPodThatIsDeletedHandsOverUntilTheEndOfTheDrain(t *testing.T) {
 	}
 }
 
+// The kubelet counts from the SIGTERM. Without a shorter grace period, the end begins 35 s before its end.
+func TestSourceDividesWhatIsLeftOfAGracePeriod(t *testing.T) {
+	drained := (*pod).drained
+	replaced := func(p *pod) *peer.Source {
+		o := p.replaced()
+		p.pass(time.Hour)
+		p.terminations <- syscall.SIGTERM
+		p.pass(0)
+		return o
+	}
+	for name, c := range map[string]struct {
+		source                        func(*pod) *peer.Source
+		after, grace, deadline, limit time.Duration
+	}{
+		"a third for the end":                          {drained, 3 * time.Second, 30 * time.Second, 18 * time.Second, 22500 * time.Millisecond},
+		"of a pod that hands over already":             {replaced, 3 * time.Second, 30 * time.Second, 18 * time.Second, 22500 * time.Millisecond},
+		"not more than of the pod's own":               {drained, 19 * time.Second, 219 * time.Second, 165 * time.Second, 185 * time.Second},
+		"it was shortened later: it begins again":      {drained, 40 * time.Second, 30 * time.Second, 20 * time.Second, 25 * time.Second},
+		"its pod isn't being deleted, as far as known": {(*pod).replaced, 3 * time.Second, 30 * time.Second, 20 * time.Second, 25 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				o := c.source(p)
+				p.pass(c.after)
+				now := time.Now()
+				deadline, limit := o.Within(c.grace)
+				if deadline.Sub(now) != c.deadline || limit.Sub(now) != c.limit {
+					t.Errorf("the end begins in %s, and the last item is sent in %s", deadline.Sub(now), limit.Sub(now))
+				}
+				o.Abandon()
+				p.terminations <- syscall.SIGTERM
+				if err := p.exit(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestTargetIsRequestedToReplaceOnePod(t *testing.T) {
 	for _, c := range []struct {
 		annotation string
 		want       bool
-	}{{"", false}, {"another", false}, {"other", true}} {
+		grace      time.Duration
+	}{{"", false, 0}, {"another", false, 0}, {"another 30", false, 0}, {"other", true, 0}, {"other 30", true, 30 * time.Second}, {"other soon", true, 0}} {
 		inPod(t, func(t *testing.T, p *pod) {
 			p.annotate(wire.ReceiveFile, c.annotation)
-			requested := false
+			requested, grace := false, time.Duration(0)
 			p.receives(func(_ context.Context, target handover.Target) (handover.Result, error) {
-				requested = target.Requested()
+				requested, grace = target.Announced()
 				return handover.Result{Items: 7, ItemsBefore: 7}, nil
 			})
 			p.run()
-			if requested != c.want {
-				t.Errorf("annotation %q: requested %t", c.annotation, requested)
+			if requested != c.want || grace != c.grace {
+				t.Errorf("annotation %q: requested %t, grace period %s", c.annotation, requested, grace)
 			}
 			p.finish()
 		})

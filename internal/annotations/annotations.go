@@ -11,7 +11,8 @@ const (
 	Protection = "cache.memcached-operator.io/protection"
 	// Stop announces that the next stop terminates the container and not the pod.
 	Stop = "cache.memcached-operator.io/stop"
-	// Receive is the UID of the shard's other pod, whose items the pod receives although that one isn't being deleted.
+	// Receive is, as agent/wire.Request, whose items the pod receives: those of the shard's other pod, although that one isn't being
+	// deleted, or has less time than its own grace period.
 	Receive = "cache.memcached-operator.io/receive"
 	// Discovery is the list of the shards as clients with auto discovery read it: a line with its
 	// version, and one with the shards as host|ip|port.

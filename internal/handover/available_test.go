@@ -40,10 +40,12 @@ func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func())
 // A connection that reaches the source later is reset at the source's end.
 func TestBothServeUntilNewConnectionsReachTheTarget(t *testing.T) {
 	const never, end = -1, time.Minute
-	for name, c := range map[string]struct{ routed, both time.Duration }{
-		"at once":                       {0, followFor},
-		"after a node was busy":         {20 * time.Second, 20 * time.Second},
-		"never: the source has to stop": {never, end},
+	for name, c := range map[string]struct{ routed, grace, both time.Duration }{
+		"at once":                             {0, 0, followFor},
+		"after a node was busy":               {20 * time.Second, 0, 20 * time.Second},
+		"never: the source has to stop":       {never, 0, end},
+		"never: its grace period is shorter":  {never, 10 * time.Second, 20 * time.Second},
+		"its grace period is nearly over now": {never, time.Second, 11 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,6 +65,13 @@ func TestBothServeUntilNewConnectionsReachTheTarget(t *testing.T) {
 				})
 				target := targetOf(t, cache)
 				target.Ready = func() {}
+				began := time.Now()
+				target.Announced = func() (bool, time.Duration) { // the first hello is too early
+					if time.Since(began) < 10*time.Second {
+						return false, 0
+					}
+					return false, c.grace
+				}
 				result, err := Receive(t.Context(), target)
 				if err != nil {
 					t.Fatal(err)

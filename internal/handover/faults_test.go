@@ -296,7 +296,16 @@ func TestTargetAcceptsFakeSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := newCache(t)
 		fakeSource(t, cache.network, sourceSteps, func(s *script) { _ = s.link.send(kindConfirm, confirmation{Milliseconds: 7}) })
-		result, err := Receive(t.Context(), targetOf(t, cache))
+		target, began := targetOf(t, cache), time.Now()
+		target.Progress = func(Progress) { // it waits between the first pass and the end
+			if time.Since(began) < time.Minute {
+				_ = sleep(t.Context(), time.Minute)
+			}
+		}
+		target.Announced = func() (bool, time.Duration) { // an older source knows no second hello
+			return false, time.Since(began).Truncate(time.Second)
+		}
+		result, err := Receive(t.Context(), target)
 		if err != nil || result.Gap != 7*time.Millisecond {
 			t.Errorf("%+v, %v", result, err)
 		}

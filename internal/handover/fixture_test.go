@@ -119,6 +119,9 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 	o.scans++
 	scan := o.scans
 	keys := slices.Sorted(maps.Keys(o.items))
+	if order == HotFirst {
+		slices.Reverse(keys)
+	}
 	report := memfile.Report{OldestLive: o.flushes}
 	o.mu.Unlock()
 	o.record("scan")
@@ -176,6 +179,11 @@ func (o *fakeOrigin) Stop(ctx context.Context) error {
 		return o.onStop(ctx)
 	}
 	return nil
+}
+
+// Within has a deadline and a limit at the end of the grace period.
+func (o *fakeOrigin) Within(grace time.Duration) (deadline, limit time.Time) {
+	return time.Now().Add(grace), time.Now().Add(grace)
 }
 
 func (o *fakeOrigin) AwaitRouted(ctx context.Context) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -19,7 +20,7 @@ const protocolVersion = 2
 type kind byte
 
 const (
-	kindHello       kind = 'h' // target: hello
+	kindHello       kind = 'h' // target: hello, and later one with a grace period only
 	kindOffer       kind = 'o' // source: offer
 	kindPass        kind = 'p' // target: empty
 	kindFollow      kind = 'w' // target: empty
@@ -93,6 +94,16 @@ type hello struct {
 	Follow bool
 	// Requested is whether the target was requested to take over from a source whose pod is not being deleted.
 	Requested bool
+	// GraceSeconds is the grace period with which the source's pod is deleted, if that is shorter than its own.
+	GraceSeconds int64
+}
+
+// maxGrace is the longest grace period, so that sums are no overflow.
+const maxGrace = 24 * time.Hour
+
+// grace returns the grace period, 0 for none.
+func (h hello) grace() time.Duration {
+	return time.Duration(min(max(h.GraceSeconds, 0), int64(maxGrace/time.Second))) * time.Second
 }
 
 type offer struct {
@@ -108,6 +119,8 @@ type offer struct {
 	Live bool
 	// Follow is whether the target may do so.
 	Follow bool
+	// Grace is whether the source accepts another hello.
+	Grace bool
 	// Seed of the key hashes.
 	Seed uint64
 }

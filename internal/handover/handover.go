@@ -24,6 +24,9 @@
 //	acknowledge   →              the target has applied everything
 //	              ←   confirm    from here on the target may serve, and the source may not
 //
+// The target sends another hello, at any time, when it learns that the source's pod is deleted with a
+// shorter grace period.
+//
 // With Target.Ready, both memcacheds serve before the end, until new connections reach the target:
 //
 //	follow        →              as often as the target requests it
@@ -96,6 +99,8 @@ type Origin interface {
 	Complete(Result)
 	// Release reports that the session is over. If memcached still serves, it keeps its items.
 	Release()
+	// Within returns the deadline and the limit, as in an Offer, of a source whose pod is deleted with a grace period.
+	Within(grace time.Duration) (deadline, limit time.Time)
 	// AwaitRouted returns once new connections of clients reach the target, which serves as well, or will never do so.
 	AwaitRouted(ctx context.Context)
 }
@@ -141,9 +146,10 @@ type Target struct {
 	Key []byte
 	// Pod is the UID of the target's pod. Shard and Owner must be those of the source.
 	Pod, Shard, Owner string
-	// Requested reports whether this pod was requested to take over. A source whose pod is not being deleted hands over its
-	// items to no other target. Nil is not requested.
-	Requested func() bool
+	// Announced returns what is known of the source now. requested is whether this pod was requested to take over: a source
+	// whose pod is not being deleted hands over its items to no other target. grace is the grace period with which the source's
+	// pod is deleted, if that is shorter than its own; 0 if not. Nil is nothing.
+	Announced func() (requested bool, grace time.Duration)
 	// Memcached is the target's own, which is empty and has no other client.
 	Memcached protocol.Server
 	// Scan visits the items of the target's own memory file.

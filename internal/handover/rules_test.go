@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -93,7 +94,8 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 // A large item can take seconds on a slow network.
 func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
 	t.Parallel()
-	p := pass{session: &session{link: newLink(nil), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
+	p := pass{session: &session{link: newLink(nil)}, ctx: t.Context(), live: true}
+	p.session.ends.Store(&ends{deadline: time.Now().Add(-time.Millisecond)})
 	if err := p.visit(&memfile.Item{Key: []byte("k")}); !errors.Is(err, errDeadline) || p.done.Sent != 0 {
 		t.Errorf("%v, %d items are sent", err, p.done.Sent)
 	}
@@ -123,6 +125,65 @@ func TestAfterLimitNoContentsAreSent(t *testing.T) {
 		delete(want, "new")
 		mustEqual(t, cache.snapshot(), want)
 	})
+}
+
+// A deletion can leave less time than the pod's own grace period, and be shortened while the items are copied. At its end the kubelet
+// kills the source, and what the target has by then would be lost.
+func TestHottestItemsThatFitIntoAShorterGracePeriodAreKept(t *testing.T) {
+	const (
+		items, each = 1000, 70 * time.Millisecond // 70 s in all
+		grace       = 30 * time.Second
+		fit         = int(grace / each)
+	)
+	for name, c := range map[string]struct {
+		known   time.Duration // after the start
+		coldest int           // items that were copied before
+		want    string
+	}{
+		"known at the start":      {0, 0, "scan, hot first, stop, scan, hot first, complete"},
+		"known in the first pass": {15500 * time.Millisecond, int(16 * time.Second / each), "scan, cold first, scan, hot first, stop, scan, hot first, complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(items), newCache(t)
+				origin.visiting = func(int, int64) {
+					if !slices.Contains(origin.calls(), "stop") {
+						_ = sleep(t.Context(), each)
+					}
+				}
+				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, err := offerOf(origin, 2*int(grace/time.Second)*itemsPerSecond)(ctx)
+					offer.Limit = time.Now().Add(time.Hour)
+					return offer, err
+				})
+				target, began := targetOf(t, cache), time.Now()
+				target.Announced = func() (bool, time.Duration) {
+					if time.Since(began) < c.known {
+						return false, 0
+					}
+					return false, grace
+				}
+				result, err := Receive(t.Context(), target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				source.wait()
+				if events := strings.Join(origin.history(), ", "); events != c.want {
+					t.Error(events)
+				}
+				if early := result.Took - c.known - grace; early < 0 || early > 10*time.Second {
+					t.Errorf("%s after the grace period", early)
+				}
+				keys := slices.Sorted(maps.Keys(origin.snapshot()))
+				hottest := keys[items-fit:]
+				want := map[string]entry{}
+				for _, key := range append(hottest, keys[:c.coldest]...) {
+					want[key] = origin.items[key]
+				}
+				mustEqual(t, cache.snapshot(), want)
+			})
+		})
+	}
 }
 
 // The target evicts in the order of the copy, so the coldest items are first while there is time for all.
@@ -415,9 +476,12 @@ func TestTargetDoesNotServeIfTheSourceCanNotCommit(t *testing.T) {
 
 func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
 	for name, c := range map[string]struct {
-		requested func() bool
+		announced func() (bool, time.Duration)
 		want      bool
-	}{"by no one": {nil, false}, "not yet": {func() bool { return false }, false}, "by the operator": {func() bool { return true }, true}} {
+	}{
+		"by no one": {nil, false}, "not yet": {func() (bool, time.Duration) { return false, 0 }, false},
+		"by the operator": {func() (bool, time.Duration) { return true, 0 }, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				origin, cache := newOrigin(1), newCache(t)
@@ -433,7 +497,7 @@ func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
 					}, logOf(t, "source"))
 				}()
 				target := targetOf(t, cache)
-				target.Requested = c.requested
+				target.Announced = c.announced
 				if _, err := Receive(t.Context(), target); err != nil {
 					t.Error(err)
 				}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
@@ -69,7 +70,9 @@ type session struct {
 	// commands are the frames of the target.
 	commands chan command
 
-	offer  Offer
+	offer Offer
+	// ends are those of the offer, or sooner.
+	ends   atomic.Pointer[ends]
 	table  *table // nil: no live passes
 	hasher *hasher
 	seed   uint64
@@ -84,8 +87,24 @@ type session struct {
 	covered, late bool
 }
 
+// ends are the Deadline and the Limit of an Offer.
+type ends struct{ deadline, limit time.Time }
+
+// within brings the ends forward to those of a grace period.
+func (s *session) within(grace time.Duration, log *slog.Logger) {
+	deadline, limit := s.offer.Origin.Within(grace)
+	former := s.ends.Load()
+	sooner := ends{earlier(former.deadline, deadline), limit}
+	if !former.limit.IsZero() {
+		sooner.limit = earlier(former.limit, limit)
+	}
+	s.ends.Store(&sooner)
+	log.Info("The pod is deleted with a shorter grace period", "seconds", grace.Seconds(), "deadline", sooner.deadline, "limit", sooner.limit)
+}
+
 type command struct {
 	kind           kind
+	grace          time.Duration
 	acknowledgment acknowledgement
 	hashes         []uint64
 }
@@ -174,7 +193,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	}
 	// A dead target must not block a write.
 	defer context.AfterFunc(ctx, s.link.abort)()
-	go s.receive()
+	go s.receive(log)
 	go s.link.beat(ctx)
 	offered, err := s.source.offer(ctx, request.Requested)
 	if err != nil {
@@ -190,6 +209,10 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	if request.Pod == offered.Pod {
 		return fmt.Errorf("%w: pod %s can't replace itself", ErrImpossible, offered.Pod)
 	}
+	s.ends.Store(&ends{offered.Deadline, offered.Limit})
+	if grace := request.grace(); grace > 0 {
+		s.within(grace, log)
+	}
 	s.hasher, s.seed = newHasher(), rand.Uint64()
 	defer s.reserve(log)()
 	s.follow = request.Follow && offered.CAS && s.table != nil
@@ -197,13 +220,13 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 
 	err = s.link.send(kindOffer, offer{
 		Version: protocolVersion, Pod: offered.Pod, Items: offered.Items, Memcached: offered.Version,
-		Milliseconds: max(0, time.Until(offered.Deadline).Milliseconds()), Live: s.table != nil, Follow: s.follow, Seed: s.seed,
+		Milliseconds: max(0, time.Until(s.ends.Load().deadline).Milliseconds()), Live: s.table != nil, Follow: s.follow, Grace: true, Seed: s.seed,
 		Now: time.Now().UnixMilli(),
 	})
 	if err != nil {
 		return s.cause(ctx, err)
 	}
-	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", offered.Deadline)
+	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", s.ends.Load().deadline)
 	return s.answer(stop, ctx, log)
 }
 
@@ -291,12 +314,21 @@ func (s *session) reserve(log *slog.Logger) (release func()) {
 }
 
 // receive reads the frames of the target. The session is over if it sends no beats.
-func (s *session) receive() {
+func (s *session) receive(log *slog.Logger) {
 	for {
 		c, err := s.link.readCommand()
+		if err == nil && c.kind == kindHello && s.ends.Load() == nil {
+			err = fmt.Errorf("%w: a second hello before the offer", errFrame)
+		}
 		if err != nil {
 			s.cancel(fmt.Errorf("reading from the target: %w", err))
 			return
+		}
+		if c.kind == kindHello { // it may be in the middle of a pass
+			if c.grace > 0 {
+				s.within(c.grace, log)
+			}
+			continue
 		}
 		select {
 		case s.commands <- c:
@@ -318,6 +350,10 @@ func (l *link) readCommand() (c command, err error) {
 		case kindBeat:
 		case kindPass, kindFollow, kindFinish:
 			return c, nil
+		case kindHello:
+			again, err := readMessage[hello](l.r, size)
+			c.grace = again.grace()
+			return c, err
 		case kindAsk:
 			c.hashes, err = readRemoved(l.r, size, nil)
 			return c, err
@@ -344,13 +380,22 @@ func (s *session) next(ctx context.Context) (command, error) {
 	}
 }
 
-// errDeadline stops a live pass.
-var errDeadline = errors.New("the end has to begin")
+var (
+	// errDeadline stops a live pass.
+	errDeadline = errors.New("the end has to begin")
+	// errShortened lets a live pass begin again with the hottest items.
+	errShortened = errors.New("there is no longer time for all items")
+)
 
 func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 	s.result.Passes++
-	p := pass{session: s, ctx: ctx, live: true, pace: pace{total: s.offer.Items, deadline: s.offer.Deadline}}
-	d, err := p.run(s.order(s.offer.Deadline))
+	p := pass{session: s, ctx: ctx, live: true, ends: s.ends.Load(), pace: pace{total: s.offer.Items}}
+	p.pace.deadline = p.ends.deadline
+	d, err := p.run(s.order(p.ends.deadline))
+	if errors.Is(err, errShortened) {
+		p.pace.visited = 0
+		d, err = p.run(HotFirst)
+	}
 	if err != nil {
 		return err
 	}
@@ -366,6 +411,7 @@ func (s *session) followingPass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.Complete = time.Now().Before(s.ends.Load().deadline)
 	select {
 	case <-s.routed:
 		d.Routed = true
@@ -426,7 +472,7 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 
 // sendAll runs the last pass until the target acknowledges it.
 func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgement, err error) {
-	if d, err = p.run(s.order(s.offer.Limit)); err != nil {
+	if d, err = p.run(s.order(s.ends.Load().limit)); err != nil {
 		return d, a, err
 	}
 	if err = s.link.send(kindDone, d); err != nil {
@@ -471,6 +517,9 @@ type pass struct {
 	session *session
 	ctx     context.Context
 	live    bool
+	// ends of the session when it was last compared, and the order in which the items come.
+	ends  *ends
+	order Order
 	// names is whether the target gets the names of changed items only, which it deletes.
 	names   bool
 	pace    pace
@@ -481,12 +530,15 @@ type pass struct {
 
 func (p *pass) run(order Order) (done, error) {
 	s := p.session
-	p.began = time.Now()
+	p.began, p.order = time.Now(), order
 	report, err := s.offer.Origin.Scan(p.ctx, order, p.visit)
 	p.done.Complete = err == nil
-	if p.live && errors.Is(err, errDeadline) {
+	if p.live && (errors.Is(err, errDeadline) || errors.Is(err, errShortened)) {
 		// What was not visited is not removed.
-		return p.done, s.table.sweep(nil)
+		if swept := s.table.sweep(nil); swept != nil || errors.Is(err, errDeadline) {
+			return p.done, swept
+		}
+		return p.done, err
 	}
 	if err != nil {
 		return p.done, fmt.Errorf("scanning the items: %w", err)
@@ -509,8 +561,8 @@ func (p *pass) visit(item *memfile.Item) error {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
-		if p.live && time.Now().After(s.offer.Deadline) {
-			return errDeadline
+		if err := p.inTime(time.Now()); err != nil {
+			return err
 		}
 	}
 	var hash, content uint64
@@ -530,14 +582,31 @@ func (p *pass) visit(item *memfile.Item) error {
 	return p.send(item, hash, content, at, found)
 }
 
+// inTime returns why a live pass can't go on.
+func (p *pass) inTime(now time.Time) error {
+	if !p.live {
+		return nil
+	}
+	if ends := p.session.ends.Load(); ends != p.ends {
+		p.ends, p.pace.deadline = ends, ends.deadline
+		if p.order == ColdFirst && p.session.order(ends.deadline) == HotFirst {
+			return errShortened
+		}
+	}
+	if now.After(p.ends.deadline) {
+		return errDeadline
+	}
+	return nil
+}
+
 func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found bool) error {
 	s := p.session
 	now := time.Now()
-	if !p.live && !s.offer.Limit.IsZero() && now.After(s.offer.Limit) {
-		return nil // and if the target has another content, it deletes the key
+	if err := p.inTime(now); err != nil {
+		return err
 	}
-	if p.live && now.After(s.offer.Deadline) {
-		return errDeadline
+	if limit := s.ends.Load().limit; !p.live && !limit.IsZero() && now.After(limit) {
+		return nil // and if the target has another content, it deletes the key
 	}
 	if s.table != nil && !s.table.put(at, found, hash, content) && p.live {
 		return nil // sent in the end

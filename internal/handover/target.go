@@ -73,8 +73,9 @@ func (r *receiver) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
 	asked := time.Now()
+	requested, grace := r.announced()
 	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner,
-		Follow: r.Ready != nil, Requested: r.Requested != nil && r.Requested()}); err != nil {
+		Follow: r.Ready != nil, Requested: requested, GraceSeconds: int64(grace / time.Second)}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx)
@@ -92,7 +93,31 @@ func (r *receiver) run(ctx context.Context) error {
 	}
 	defer func() { _ = r.cache.close() }()
 	defer context.AfterFunc(ctx, func() { _ = r.cache.close() })()
+	if r.offer.Grace {
+		go r.announce(ctx, grace)
+	}
 	return r.copy(ctx)
+}
+
+func (r *receiver) announced() (requested bool, grace time.Duration) {
+	if r.Announced == nil {
+		return false, 0
+	}
+	return r.Announced()
+}
+
+// announce lets the source know another grace period than the one that it knows.
+func (r *receiver) announce(ctx context.Context, known time.Duration) {
+	for sleep(ctx, beatInterval) == nil {
+		_, grace := r.announced()
+		if grace == 0 || grace == known {
+			continue
+		}
+		if r.link.send(kindHello, hello{GraceSeconds: int64(grace / time.Second)}) != nil {
+			return
+		}
+		known = grace
+	}
 }
 
 // ahead returns by how many milliseconds a clock that showed a Unix time at some time in between is at least ahead, or, negative, behind:
@@ -173,25 +198,23 @@ func (r *receiver) follow(ctx context.Context) error {
 	}
 	r.following = true
 	// It also deletes what the last pass read while memcached changed it.
-	if _, err := r.pass(ctx, kindFollow); err != nil {
+	d, err := r.pass(ctx, kindFollow)
+	if err != nil {
 		return err
 	}
 	served := time.Now()
 	r.Ready()
-	for routed := false; time.Since(served) < followFor || !routed && time.Now().Before(r.end()); {
+	for d.Complete && (time.Since(served) < followFor || !d.Routed && time.Now().Before(r.end())) {
 		r.progress.Pass++
 		if err := sleep(ctx, followPause); err != nil {
 			return err
 		}
-		d, err := r.pass(ctx, kindFollow)
-		if err != nil {
+		if d, err = r.pass(ctx, kindFollow); err != nil {
 			return err
 		}
-		routed = d.Routed
 	}
 	r.progress.Pass = 0
-	d, err := r.pass(ctx, kindFinish)
-	if err != nil {
+	if d, err = r.pass(ctx, kindFinish); err != nil {
 		return err
 	}
 	if err := r.deleteOwn(ctx, received); err != nil {

@@ -285,6 +285,47 @@ func addSecond(f *plantest.Shard) *corev1.Pod {
 	return pod
 }
 
+// Its agent can't know otherwise.
+func TestShorterGracePeriodIsAnnouncedToThePodThatReceivesTheItems(t *testing.T) {
+	const own = 219
+	for name, c := range map[string]struct {
+		grace  int64
+		second func(*corev1.Pod)
+		want   []string
+	}{
+		"shorter": {30, nil, []string{`patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"cache-0-x 30"}}}`}},
+		"shorter than when it was announced": {30, func(pod *corev1.Pod) { pod.Annotations[annotations.Receive] = "cache-0-x 60" },
+			[]string{`patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"cache-0-x 30"}}}`}},
+		"it hands over already": {30, func(pod *corev1.Pod) { pod.Annotations[annotations.Receive] = "cache-0-x" },
+			[]string{`patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"cache-0-x 30"}}}`}},
+		"announced":           {30, func(pod *corev1.Pod) { pod.Annotations[annotations.Receive] = "cache-0-x 30" }, nil},
+		"the pod's own":       {own, nil, nil},
+		"its kubelet is done": {0, nil, nil},
+		"the second pod serves": {30, func(pod *corev1.Pod) {
+			pod.Status.Conditions = shardtest.Pod("", resources.PodRevision{}).Status.Conditions
+		}, nil},
+		"the second pod is deleted too": {30, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: plantest.Now} }, nil},
+		"the pods don't hand over":      {30, func(pod *corev1.Pod) { delete(pod.Annotations, annotations.Handover) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 1)
+			first, second := plantest.ActivePod(obs, "cache-0"), plantest.Pod(obs, "cache-0", "y")
+			first.DeletionTimestamp, first.DeletionGracePeriodSeconds = &metav1.Time{Time: plantest.Now.Add(time.Minute)}, &c.grace
+			first.Spec.TerminationGracePeriodSeconds = new(int64(own))
+			shardtest.Starting(second)
+			second.Name, second.Annotations[annotations.Receive] = "second", ""
+			if c.second != nil {
+				c.second(second)
+			}
+			obs.Pods["cache-0"] = append(obs.Pods["cache-0"], second)
+			got := describe(plan.Actions{Patch: plantest.Plan(obs).Actions.Patch})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	metadata := func(name string) shardtest.Edit {
 		return func(s *v1beta1.MemcachedSpec) {

@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -54,7 +55,7 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		}
 	case rollout.StepHandOver:
-		a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))
+		a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, agentwire.Request{PodUID: string(s.Active.UID)}.String()))
 	case rollout.StepRecreate:
 		if s.Template.Hash() == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)
@@ -89,6 +90,22 @@ func planRehearsal(obs *observation.Observation, shards []shard.State, d rollout
 		return nil
 	}
 	return &Rehearsal{patchInPlace(s, to, d.Change.Method, obs.Now), checks.Images[s.Name]}
+}
+
+// planGracePeriods announces to the pods that replace others how long those have, if a deletion gives them less time than their own
+// grace period: neither the kubelet nor the API server lets a pod know.
+func planGracePeriods(shards []shard.State) (a Actions) {
+	for i := range shards {
+		from, to := shards[i].Hurried()
+		if from == nil {
+			continue
+		}
+		request := agentwire.Request{PodUID: string(from.UID), GraceSeconds: *from.DeletionGracePeriodSeconds}.String()
+		if to.Annotations[annotations.Receive] != request {
+			a.Patch = append(a.Patch, Annotate(to, annotations.Receive, request))
+		}
+	}
+	return a
 }
 
 // planRepeats writes updates again that kubelets may have missed, and plans when to repeat the creation of pods.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -69,6 +70,25 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	return pods[i]
+}
+
+// Hurried returns a pod that is deleted with less time than its own grace period, and the one that receives its items; nil if
+// there are none.
+func (o *Observation) Hurried() (from, to *corev1.Pod) {
+	for _, pod := range o.Pods {
+		grace := pod.DeletionGracePeriodSeconds
+		switch {
+		case podresult.IsFinished(pod):
+		case from == nil && grace != nil && *grace > 0 && *grace < ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0):
+			from = pod
+		case to == nil && pod.DeletionTimestamp == nil && !IsReady(pod) && resources.CanHandOver(pod):
+			to = pod
+		}
+	}
+	if from == nil || to == nil {
+		return nil, nil
+	}
+	return from, to
 }
 
 // Inputs are what EvaluateAll compares shards with.

@@ -20,9 +20,10 @@ const (
 	// The target must begin the end of a handover this long before the drain ends by its
 	// timeout.
 	endOfHandover = 5 * time.Second
-	// contentTimeout is how long after the drain's timeout the target still gets items. The kubelet kills the agent 30 s
-	// after the drain's timeout.
+	// contentTimeout is how long after the drain's timeout the target still gets items.
 	contentTimeout = 15 * time.Second
+	// killTimeout is how long after the drain's timeout the kubelet kills the agent.
+	killTimeout = 30 * time.Second
 	// deletionTimeout is how long a pod that hands over its items at the operator's request waits for its deletion while
 	// the target serves too. The operator deletes it within a second, and after the operator's own restart within some.
 	deletionTimeout = 30 * time.Second
@@ -111,8 +112,9 @@ type Source struct {
 
 	// Of Begin.
 	drainUntil time.Time
-	// deleted is closed once the pod is being deleted; nil if it was before.
-	deleted   <-chan struct{}
+	// deleted is closed once the pod is being deleted; nil if it was before. deletedAt is when it was.
+	deleted   chan struct{}
+	deletedAt time.Time
 	client    *process.Client
 	arguments []string
 	version   string
@@ -129,10 +131,43 @@ func NewSource(c Config, network Network, requests chan<- Request, requested boo
 	return s, s.send(Request{Event: Begins, Requested: requested})
 }
 
-// Begin sets what the source reads: a memcached that serves at most until drainUntil. deleted is closed once the pod is
-// being deleted; nil if it is.
-func (s *Source) Begin(drainUntil time.Time, deleted <-chan struct{}, client *process.Client, arguments []string, version string) {
-	s.drainUntil, s.deleted, s.client, s.arguments, s.version = drainUntil, deleted, client, arguments, version
+// Begin sets what the source reads: a memcached that serves at most until drainUntil. deletedAt is when the pod's deletion
+// began; zero before it.
+func (s *Source) Begin(drainUntil, deletedAt time.Time, client *process.Client, arguments []string, version string) {
+	s.drainUntil, s.deletedAt, s.client, s.arguments, s.version = drainUntil, deletedAt, client, arguments, version
+	if deletedAt.IsZero() {
+		s.deleted = make(chan struct{})
+	}
+}
+
+// Delete reports that the deletion of a pod has begun that wasn't being deleted before.
+func (s *Source) Delete(at time.Time) {
+	s.deletedAt = at
+	close(s.deleted)
+}
+
+// Within divides what is left of a grace period: a third is for the end, and half of that for what follows the last
+// items. The kubelet counts again from the start when a grace period is shortened after it has begun.
+func (s *Source) Within(grace time.Duration) (deadline, limit time.Time) {
+	now := time.Now()
+	killed := now.Add(grace)
+	if s.isDeleted() && s.deletedAt.Add(grace).After(now) {
+		killed = s.deletedAt.Add(grace)
+	}
+	left := killed.Sub(now)
+	return killed.Add(-min(left/3, killTimeout+endOfHandover)), killed.Add(-min(left/6, killTimeout-contentTimeout))
+}
+
+func (s *Source) isDeleted() bool {
+	if s.deleted == nil {
+		return true
+	}
+	select {
+	case <-s.deleted:
+		return true
+	default:
+		return false
+	}
 }
 
 // offer returns an error if the memory file can't be read as memcached does.

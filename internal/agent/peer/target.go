@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -51,7 +50,7 @@ type Target struct {
 	Version   string
 	Log       *slog.Logger
 	Reports   chan<- Report
-	// RequestFile contains the UID of the pod that the operator requests this one to replace.
+	// RequestFile contains what the operator requests: a wire.Request.
 	RequestFile string
 }
 
@@ -118,9 +117,13 @@ func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Re
 		Memcached: t.Process.Client.Server, Scan: t.scan,
 		Progress: func(p handover.Progress) { t.report(ctx, Report{Progress: &p}) },
 		Log:      t.Log,
-		Requested: func() bool {
-			source, err := os.ReadFile(t.RequestFile)
-			return err == nil && strings.TrimSpace(string(source)) == other.PodUID
+		Announced: func() (bool, time.Duration) {
+			text, err := os.ReadFile(t.RequestFile)
+			request := wire.ParseRequest(string(text))
+			if err != nil || request.PodUID != other.PodUID {
+				return false, 0
+			}
+			return true, time.Duration(request.GraceSeconds) * time.Second
 		},
 	}
 	if t.Mode == wire.ModeAvailable {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,8 +21,8 @@ const (
 	// the next container starts with the arguments, or the agent applies them when the
 	// file is empty again.
 	StopFile = "stop"
-	// ReceiveFile contains the UID of the shard's other pod, which this one is to replace: it receives the items although
-	// that one isn't being deleted.
+	// ReceiveFile contains, as Request, which pod of the shard this one replaces. It receives the items although that one isn't
+	// being deleted, or has only some seconds.
 	ReceiveFile = "receive"
 	// ProtectionFile contains what the spec states about the protections of the cache, as Protections in JSON.
 	ProtectionFile = "protection"
@@ -29,6 +30,30 @@ const (
 	// the list and one with the shards as host|ip|port, divided by spaces.
 	DiscoveryFile = "discovery"
 )
+
+// Request is what the operator requests of the pod that replaces another one.
+type Request struct {
+	// PodUID is that of the other pod.
+	PodUID string
+	// GraceSeconds is the grace period with which that pod is deleted, if that is shorter than its own; 0 if not.
+	GraceSeconds int64
+}
+
+// ParseRequest parses what String returned. A text that it can't read requests nothing.
+func ParseRequest(text string) (r Request) {
+	uid, grace, _ := strings.Cut(strings.TrimSpace(text), " ")
+	r.PodUID = uid
+	r.GraceSeconds, _ = strconv.ParseInt(grace, 10, 32)
+	return r
+}
+
+// String returns the UID, and after a space the seconds, if there are some: an older agent knows the UID only.
+func (r Request) String() string {
+	if r.GraceSeconds == 0 {
+		return r.PodUID
+	}
+	return r.PodUID + " " + strconv.FormatInt(r.GraceSeconds, 10)
+}
 
 // Protections are the modes of a cache's protections that a spec states, by the names of their fields. A protection
 // without a mode isn't stated, and a pod that has it keeps it: an operator that doesn't know the field can't state it.
