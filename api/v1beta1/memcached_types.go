@@ -175,6 +175,14 @@ type TLSStatus struct {
 	//
 	// +optional
 	PlainConnections *int64 `json:"plainConnections,omitempty"`
+
+	// LastPlainConnectionTime is when a client last opened or closed a connection without TLS, of
+	// all shards, truncated to the hour. The start of a shard counts as such a time, since its agent
+	// doesn't know of earlier connections. It is absent in mode Required, and until all shards accept
+	// both kinds of connections.
+	//
+	// +optional
+	LastPlainConnectionTime *metav1.Time `json:"lastPlainConnectionTime,omitempty"`
 }
 
 // ExternalStatus is where clients outside the cluster connect.

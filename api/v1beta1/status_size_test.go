@@ -33,7 +33,7 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 			Gate: v1beta1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, LastTransitionTime: now, Message: text(v1beta1.MaxMessage),
 		},
 	}
-	s.TLS = &v1beta1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
+	s.TLS = &v1beta1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9)), LastPlainConnectionTime: &now}
 	s.Binding = &v1beta1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1beta1.MaxMessage)}
 	s.Discovery = &v1beta1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc.cluster.local:11211", Version: 1e10, Size: maxSize, LastChangeTime: now}
 	s.External = &v1beta1.ExternalStatus{Message: text(v1beta1.MaxMessage)}

@@ -96,7 +96,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	m := s.Available("cache")
 	check("plain in mode Permissive", nil)
 	check("TLS in mode Permissive", config)
-	if c := m.Status.TLS; c == nil || c.NotAfter == nil || c.Fingerprint == "" || c.PlainConnections == nil {
+	if c := m.Status.TLS; c == nil || c.NotAfter == nil || c.Fingerprint == "" || c.PlainConnections == nil || c.LastPlainConnectionTime == nil {
 		t.Errorf("the status is %+v", c)
 	}
 

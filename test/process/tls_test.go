@@ -225,6 +225,7 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 	s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsPermissive...))
 	s.Issue(ca, testcert.Options{})
 	s.Run()
+	began := time.Now().Truncate(time.Second)
 	var open []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", s.Address())
@@ -257,6 +258,9 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 		s.WaitForCertificate(fmt.Sprintf("%d plain connections", n), func(c agentwire.Certificate) bool { return c.PlainConnections == n })
 	}
 	plain(3)
+	if c := s.Status().Secrets.Certificate; c.LastPlainConnection.Before(began) {
+		t.Errorf("the last plain connection was at %s, the test began at %s", c.LastPlainConnection, began)
+	}
 	if got := pods.FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics").Values["memcached_agent_forwarded_connections"]; got != 4 {
 		t.Errorf("the agent forwards %v connections", got)
 	}

@@ -441,6 +441,48 @@ func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
 	}
 }
 
+// A client that connects once a day is in no number of open connections.
+func TestLastPlainConnectionIsThatOfAllShards(t *testing.T) {
+	at := func(hours int) time.Time {
+		return plantest.Now.Truncate(time.Hour).Add(time.Duration(hours) * time.Hour)
+	}
+	minutes := func(hours int) agentwire.Certificate {
+		return agentwire.Certificate{LastPlainConnection: at(hours).Add(59 * time.Minute)}
+	}
+	none := time.Time{}
+	for name, c := range map[string]struct {
+		mode    v1beta1.TLSMode
+		was     time.Time
+		reports []agentwire.Certificate // by shard, of two; nil without shards
+		want    time.Time
+	}{
+		"the latest one":                         {v1beta1.TLSPermissive, none, []agentwire.Certificate{minutes(-9), minutes(-7)}, at(-7)},
+		"one shard isn't in the mode yet":        {v1beta1.TLSPermissive, none, []agentwire.Certificate{minutes(-9), {}}, none},
+		"one shard is unknown":                   {v1beta1.TLSPermissive, none, []agentwire.Certificate{minutes(-9)}, none},
+		"one shard is unknown, with a later one": {v1beta1.TLSPermissive, at(-20), []agentwire.Certificate{minutes(-9)}, at(-9)},
+		"a former pod's":                         {v1beta1.TLSPermissive, at(-5), []agentwire.Certificate{minutes(-9), minutes(-7)}, at(-5)},
+		"one of another clock":                   {v1beta1.TLSPermissive, none, []agentwire.Certificate{minutes(9), minutes(7)}, at(0)},
+		"no shard":                               {v1beta1.TLSPermissive, none, nil, none},
+		"without the mode":                       {v1beta1.TLSRequired, at(-5), []agentwire.Certificate{minutes(-9), minutes(-7)}, none},
+	} {
+		size := int32(2)
+		if c.reports == nil {
+			size = 0
+		}
+		obs := plantest.Running(t, size, func(s *v1beta1.MemcachedSpec) { s.TLS.Mode = c.mode })
+		obs.Memcached.Status.TLS = &v1beta1.TLSStatus{}
+		if !c.was.IsZero() {
+			obs.Memcached.Status.TLS.LastPlainConnectionTime = new(v1beta1.Time(c.was))
+		}
+		for i, report := range c.reports {
+			obs.Secrets[obs.Pods[obs.Names[i]][0].UID] = agentwire.Secrets{Certificate: report}
+		}
+		if got := ptr.Deref(tlsStatus(obs).LastPlainConnectionTime, metav1.Time{}); !got.Time.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestEventsReportWhatHasChanged(t *testing.T) {
 	type statuses = func(was, next *v1beta1.MemcachedStatus)
 	shard1 := func(change func(was, next *v1beta1.ShardStatus)) statuses {

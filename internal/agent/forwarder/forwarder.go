@@ -31,18 +31,24 @@ const (
 type Forwarder struct {
 	listener *connlimit.Listener
 	dial     func(address string) (net.Conn, error)
-	// tls and plain are memcached's addresses.
-	tls, plain string
+	// withTLS and without are memcached's addresses.
+	withTLS, without string
 	// idle bounds the wait for the first byte, as memcached's idle_timeout bounds that for all others; 0 is no bound.
 	idle time.Duration
 
-	forwarded, plainConnections, refused atomic.Int64
+	forwarded, plain, allPlain, refused atomic.Int64
+	// lastPlain is in seconds of Unix time.
+	lastPlain atomic.Int64
 }
 
 // Connections are numbers of clients' connections.
 type Connections struct {
 	// Silent ones have sent nothing yet. Forwarded ones are connected to memcached, of which Plain are without TLS.
 	Silent, Forwarded, Plain int64
+	// AllPlain is how many without TLS there were since the start.
+	AllPlain int64
+	// LastPlain is when one without TLS was last opened or closed, or the start: what was before is unknown.
+	LastPlain time.Time
 	// Refused is how many were refused since the start, or closed because they were silent.
 	Refused int64
 }
@@ -61,8 +67,8 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 	limited := &connlimit.Listener{Listener: listener, Limit: int(cmdline.Connections(arguments))}
 	memory.Limit(Memory(arguments))
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
-	f := &Forwarder{listener: limited, dial: dial, tls: mode.Address("127.0.0.1", loopbackPort),
-		plain: plain, idle: cmdline.IdleTimeout(arguments)}
+	f := &Forwarder{listener: limited, dial: dial, withTLS: mode.Address("127.0.0.1", loopbackPort),
+		without: plain, idle: cmdline.IdleTimeout(arguments)}
 	go f.serve(log)
 	return f, nil
 }
@@ -78,7 +84,10 @@ func Memory(arguments []string) int64 {
 // Connections returns how many connections clients have.
 func (f *Forwarder) Connections() Connections {
 	silent, closed := f.listener.Counts()
-	return Connections{Silent: silent, Forwarded: f.forwarded.Load(), Plain: f.plainConnections.Load(), Refused: f.refused.Load() + closed}
+	return Connections{
+		Silent: silent, Forwarded: f.forwarded.Load(), Plain: f.plain.Load(), AllPlain: f.allPlain.Load(),
+		LastPlain: time.Unix(f.lastPlain.Load(), 0).UTC(), Refused: f.refused.Load() + closed,
+	}
 }
 
 // Close ends the listener. The connections end with memcached's.
@@ -90,6 +99,7 @@ func (f *Forwarder) Close() {
 }
 
 func (f *Forwarder) serve(log *slog.Logger) {
+	f.countPlain(0)
 	connlimit.Serve(f.listener, log, func(conn net.Conn) { go f.accept(conn) })
 }
 
@@ -116,13 +126,19 @@ func (f *Forwarder) accept(silent net.Conn) {
 	f.forward(client, first)
 }
 
+func (f *Forwarder) countPlain(change int64) {
+	f.plain.Add(change)
+	f.lastPlain.Store(time.Now().Unix())
+}
+
 // forward copies in both directions until memcached or the client closes its connection.
 func (f *Forwarder) forward(client net.Conn, first []byte) {
-	address := f.tls
+	address := f.withTLS
 	if first[0] != handshake {
-		address = f.plain
-		f.plainConnections.Add(1)
-		defer f.plainConnections.Add(-1)
+		address = f.without
+		f.allPlain.Add(1)
+		f.countPlain(1)
+		defer f.countPlain(-1)
 	}
 	server, err := f.dial(address)
 	if err != nil {

@@ -57,7 +57,7 @@ func (c halfConn) CloseWrite() error { return c.Close() }
 // of each connection to it.
 func start(idle time.Duration) (*Forwarder, *pipeListener, chan string) {
 	listener, dialed := newPipeListener(), make(chan string, 3)
-	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: 2}, tls: "tls", plain: "plain", idle: idle,
+	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: 2}, withTLS: "tls", without: "plain", idle: idle,
 		dial: func(address string) (net.Conn, error) {
 			dialed <- address
 			client, server := net.Pipe()
@@ -82,6 +82,10 @@ func wantEcho(t *testing.T, conn net.Conn, request string) {
 func wantConnections(t *testing.T, f *Forwarder, want Connections) {
 	t.Helper()
 	synctest.Wait()
+	if want.LastPlain.IsZero() {
+		want.LastPlain = time.Now()
+	}
+	want.LastPlain = want.LastPlain.UTC()
 	if got := f.Connections(); got != want {
 		t.Errorf("the connections are %+v, want %+v", got, want)
 	}
@@ -93,6 +97,10 @@ func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
 		const idle = 30 * time.Second
 		f, listener, dialed := start(idle)
 		began := time.Now()
+		wantConnections(t, f, Connections{LastPlain: began})
+		<-time.After(time.Hour)
+		wantConnections(t, f, Connections{LastPlain: began})
+		began = time.Now()
 		active, silent := listener.dial("127.0.0.1"), listener.dial("127.0.0.1")
 		wantEcho(t, active, "mn\r\n")
 		if _, err := silent.Read(make([]byte, 1)); err == nil || time.Since(began) != idle {
@@ -105,11 +113,13 @@ func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
 		if first, second := <-dialed, <-dialed; first != "plain" || second != "tls" {
 			t.Errorf("the connections lead to %s and %s", first, second)
 		}
-		wantConnections(t, f, Connections{Forwarded: 2, Plain: 1})
-		for _, conn := range []net.Conn{active, encrypted} {
-			_ = conn.Close()
-		}
-		wantConnections(t, f, Connections{})
+		wantConnections(t, f, Connections{Forwarded: 2, Plain: 1, AllPlain: 1, LastPlain: began})
+		_ = active.Close()
+		closed := time.Now()
+		wantConnections(t, f, Connections{Forwarded: 1, AllPlain: 1, LastPlain: closed})
+		<-time.After(time.Hour)
+		_ = encrypted.Close()
+		wantConnections(t, f, Connections{AllPlain: 1, LastPlain: closed})
 		f.Close()
 	})
 }
@@ -130,7 +140,7 @@ func TestSilentAndSurplusClientsLetNoOtherWait(t *testing.T) {
 			wantEcho(t, clients[0], "mn\r\n")
 			wantEcho(t, clients[len(clients)-1], "mn\r\n")
 		}
-		wantConnections(t, f, Connections{Silent: 1, Forwarded: 2, Plain: 2, Refused: 3})
+		wantConnections(t, f, Connections{Silent: 1, Forwarded: 2, Plain: 2, AllPlain: 2, Refused: 3})
 		surplus := listener.dial("127.0.0.2")
 		if _, err := io.WriteString(surplus, "m"); err != nil {
 			t.Fatal(err)
@@ -138,10 +148,10 @@ func TestSilentAndSurplusClientsLetNoOtherWait(t *testing.T) {
 		if answer, err := io.ReadAll(surplus); string(answer) != refusal {
 			t.Errorf("a client more than memcached may have reads %q, %v", answer, err)
 		}
-		wantConnections(t, f, Connections{Silent: 1, Forwarded: 2, Plain: 2, Refused: 4})
+		wantConnections(t, f, Connections{Silent: 1, Forwarded: 2, Plain: 2, AllPlain: 2, Refused: 4})
 		for _, conn := range append(silent, clients...) {
 			_ = conn.Close()
 		}
-		wantConnections(t, f, Connections{Refused: 4})
+		wantConnections(t, f, Connections{AllPlain: 2, Refused: 4})
 	})
 }

@@ -205,6 +205,7 @@ func (w *writer) agent(in *Input) {
 		w.sample("memcached_agent_plain_connections", "", float64(c.PlainConnections))
 	}
 	if c := in.Connections; c != nil {
+		w.sample("memcached_agent_plain_connections_total", "", float64(c.AllPlain))
 		w.sample("memcached_agent_silent_connections", "", float64(c.Silent))
 		w.sample("memcached_agent_forwarded_connections", "", float64(c.Forwarded))
 		w.sample("memcached_agent_connections_refused_total", "", float64(c.Refused))

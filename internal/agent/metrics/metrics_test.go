@@ -99,7 +99,7 @@ func fullInput(t testing.TB) *Input {
 	start := wire.Start{Result: wire.StartHandedOver, Items: 90, ItemsBefore: 100, At: at, HandoverSeconds: 12.5, GapSeconds: 0.25, Mode: wire.ModeAvailable, StaleSeconds: 0.5}
 	in := &Input{
 		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, Idle: idle(), WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
-		Connections: &forwarder.Connections{Silent: 7, Forwarded: 5, Plain: 3, Refused: 9},
+		Connections: &forwarder.Connections{Silent: 7, Forwarded: 5, Plain: 3, AllPlain: 11, Refused: 9},
 		Process:     Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
 		Status: wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", Start: start, ArgumentsError: "refused",
 			Secrets: &wire.Secrets{Certificate: wire.Certificate{Error: "expired", SHA256: "ab", NotBefore: at, NotAfter: at.Add(time.Hour), PlainConnections: 3}}},

@@ -202,12 +202,12 @@ type State struct {
 // Serving returns whether memcached serves.
 func (s *State) Serving() bool { return s.Client != nil }
 
-// statusNow returns the status with the present number of plain connections.
+// statusNow returns the status with the present number of plain connections, and the time of the last one.
 func (s *State) statusNow() wire.Status {
 	status := s.Status
 	if s.Forwarder != nil && status.Secrets != nil {
-		secrets := *status.Secrets
-		secrets.Certificate.PlainConnections = s.Forwarder.Connections().Plain
+		secrets, connections := *status.Secrets, s.Forwarder.Connections()
+		secrets.Certificate.PlainConnections, secrets.Certificate.LastPlainConnection = connections.Plain, connections.LastPlain
 		status.Secrets = &secrets
 	}
 	return status

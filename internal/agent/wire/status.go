@@ -206,6 +206,8 @@ type Certificate struct {
 	RestartRequired string `json:"restartRequired,omitempty"`
 	// PlainConnections is the number of open connections without TLS where both are accepted.
 	PlainConnections int64 `json:"plainConnections,omitempty"`
+	// LastPlainConnection is when one was last opened or closed, or when the agent began to count.
+	LastPlainConnection time.Time `json:"lastPlainConnection,omitzero"`
 }
 
 // ExitTimedOut is the exit code of an agent that waited for memcached for too long. It is no verdict about the image: the
