@@ -38,7 +38,7 @@ SOAK ?= 10m
 FROM ?= 1
 
 # What the prose check reads: files or directories of Markdown and Go.
-PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifests/bases api cmd controllers internal hack test bench main.go
+PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs charts config/manifests/bases api cmd controllers internal hack test bench main.go
 
 SHELL := /bin/bash
 
@@ -152,7 +152,7 @@ test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test
 	@$(SUITE) $* -- $(QUOTED_ARGS)
 verify: check-generated check-vet ## Check that generated files are up to date, vet and format.
 verify: GENERATORS = generate manifests bundle catalog docs
-verify: GENERATED = api config bundle catalog docs
+verify: GENERATED = api config bundle catalog charts docs
 pr: verify lint test ## Check that a change is ready.
 stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
 	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \
@@ -269,7 +269,7 @@ not-by-olm: ready
 
 ##@ OLM
 
-bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
+bundle: manifests ## Generate and validate bundle/, and generate charts/, config/samples/olmv1 and dist/install.yaml.
 	$(HACK) ./bundle --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle

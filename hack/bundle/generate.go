@@ -22,7 +22,8 @@ const (
 	scorecardFile = "bundle/tests/scorecard/config.yaml"
 )
 
-// generate returns the files of the bundle of the project in root, and the installer for OLM v1, by path.
+// generate returns the files of the bundle of the project in root, the installer for OLM v1, the manifest and the chart, by
+// path.
 func generate(root string, r release) (map[string][]byte, error) {
 	built, err := config.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
 	if err != nil {
@@ -70,7 +71,16 @@ func generate(root string, r release) (map[string][]byte, error) {
 		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
 	}
 	files[manifestsDir+"/"+packageName+".clusterserviceversion.yaml"] = content
-	files[installerFile], err = installer(in)
+	if files[installerFile], err = installer(in); err != nil {
+		return nil, err
+	}
+	if files[manifestFile], err = manifest(root, r, in.digests); err != nil {
+		return nil, err
+	}
+	charted, err := chart(root, r, csv, files[manifestFile])
+	for name, content := range charted {
+		files[chartDir+"/"+name] = content
+	}
 	return files, err
 }
 

@@ -1,10 +1,12 @@
-// Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs:
+// Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs, and
+// generates the chart that Helm installs and the manifest for kubectl:
 //
 //	go -C hack run ./bundle --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
 //
 // The source is config/manifests. The ClusterServiceVersion gets the Deployments, the rules that are bound to their
 // ServiceAccounts, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
-// config/samples/olmv1/installer.yaml gets the rights that OLM v1 needs. The same inputs give the same bytes.
+// config/samples/olmv1/installer.yaml gets the rights that OLM v1 needs. The source of charts/memcached-operator and of
+// dist/install.yaml is config/default. The same inputs give the same bytes.
 package main
 
 import (

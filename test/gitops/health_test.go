@@ -1,4 +1,5 @@
-// Package gitops checks what tools that apply objects read of their health: kstatus, and with it Flux, and Argo CD.
+// Package gitops checks what tools that apply objects read of their health: kstatus, and with it Flux, and Argo CD. And it
+// checks the chart for Helm.
 package gitops
 
 import (
