@@ -2,16 +2,16 @@
 # Prepares a release, everything except pushing: make release VERSION=1.0.0 [IMAGE_DIGEST=sha256:…]
 #
 # It sets version, time and the digest of the operator's image, also in the commands of documents, moves the unreleased
-# changes in CHANGELOG.md to the version, generates the bundle, copies it to catalog/releases, renders and tests the
-# catalog, writes dist/community-operators, builds the images, commits and tags. When a step fails or is interrupted, it
-# restores the tree.
+# changes in CHANGELOG.md to the version, generates the bundle, the chart and dist/install.yaml, copies the bundle to
+# catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and tags.
+# When a step fails or is interrupted, it restores the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version="${1:-}" digest="${2:-}"
 
 # What a release changes and commits. The generators also write config/crd/bases and the role, which must not change.
 changed="Makefile CHANGELOG.md images.yaml config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 \
-bundle bundle.Dockerfile catalog README.md docs/quickstart.md docs/install.md"
+bundle bundle.Dockerfile catalog README.md docs/quickstart.md docs/install.md charts"
 paths="$changed config/crd/bases config/rbac/role.yaml"
 undo="git restore --source=HEAD --staged --worktree -- $paths && git clean -fdq -- $paths"
 # For pull requests to https://github.com/k8s-operatorhub/community-operators, and the one with -prod of OpenShift.
