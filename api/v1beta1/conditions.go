@@ -320,6 +320,12 @@ const (
 	// Do: check your clients, then wait, set hitRatioGate.mode to Continue, or revert
 	// the spec.
 	ReasonHitRatioNotRecovered = "HitRatioNotRecovered"
+	// ReasonDisruptionBudgetConflict: another PodDisruptionBudget than the operator's selects the pods of a shard, too.
+	// Kubernetes rejects every eviction of a pod that has two, so drains of its node don't finish. Nothing else is affected.
+	//
+	// Do: delete the budget that the message names, or exclude the shards from its selector. If it belongs to a Helm release with
+	// the name of the Memcached, create the Memcached with another name.
+	ReasonDisruptionBudgetConflict = "DisruptionBudgetConflict"
 )
 
 // Reasons of a Memcached's events.

@@ -24,7 +24,7 @@ import (
 )
 
 // Options returns what the manager's cache contains: of the kinds that the operator
-// creates only its own objects, and of those only what it reads, in the namespaces of a
+// creates only its own objects, except for PodDisruptionBudgets, and of those only what it reads, in the namespaces of a
 // comma-separated list; an empty list is all namespaces.
 func Options(namespaces string) crcache.Options {
 	own := crcache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})}
@@ -39,7 +39,9 @@ func Options(namespaces string) crcache.Options {
 		ReaderFailOnMissingInformer: true,
 	}
 	for _, kind := range resources.OwnedKinds() {
-		options.ByObject[kind.New()] = own
+		if kind.Kind != resources.KindPodDisruptionBudget { // those of others may select a shard's pods
+			options.ByObject[kind.New()] = own
+		}
 	}
 	for _, name := range Namespaces(namespaces) {
 		if options.DefaultNamespaces == nil {
@@ -109,6 +111,9 @@ func trim(o client.Object) {
 		}
 	case *policyv1.PodDisruptionBudget:
 		o.Status = policyv1.PodDisruptionBudgetStatus{}
+		if o.Labels[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue {
+			o.Spec = policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector}
+		}
 	case *batchv1.Job:
 		o.Spec.Template = corev1.PodTemplateSpec{}
 	case *corev1.Pod:

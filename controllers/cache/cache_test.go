@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -32,6 +35,9 @@ func TestOnlyTheOperatorsObjectsAreCached(t *testing.T) {
 	options := Options("")
 	if !options.ReaderFailOnMissingInformer {
 		t.Error("reading a Secret would cache all Secrets of the cluster")
+	}
+	if len(options.ByObject) != 5 {
+		t.Errorf("%d kinds are cached by their label", len(options.ByObject))
 	}
 	for kind, by := range options.ByObject {
 		if by.Label == nil || by.Label.String() != v1beta1.LabelManagedBy+"="+v1beta1.ManagedByValue {
@@ -116,6 +122,19 @@ func TestCacheContainsTheFirstAddressOfALoadBalancer(t *testing.T) {
 	want := corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1", Hostname: "balancer.example.com"}}}}
 	if got := store(t, service).Status; !reflect.DeepEqual(got, want) {
 		t.Errorf("stored as %+v", got)
+	}
+}
+
+// Namespaces have budgets of others, of which the operator reads only which pods they select.
+func TestCacheContainsTheSelectorsOfBudgets(t *testing.T) {
+	theirs := map[string]string{v1beta1.LabelInstance: "cache", v1beta1.LabelManagedBy: "Helm", "example.com/theirs": "x"}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release", Labels: theirs, Annotations: map[string]string{"example.com/theirs": "x"}},
+		Spec:   policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}}
+	want := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release", Labels: map[string]string{v1beta1.LabelInstance: "cache", v1beta1.LabelManagedBy: "Helm"},
+		Annotations: map[string]string{}}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+	if diff := cmp.Diff(want, *store(t, budget)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

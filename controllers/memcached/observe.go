@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,7 @@ func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory obse
 	obs.ReadShards()
 	queryAgents(ctx, r.agents, obs)
 	obs.ReadSecrets()
-	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
+	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding, r.observeBudgets} {
 		if err := read(ctx, obs); err != nil {
 			return nil, err
 		}
@@ -228,6 +229,17 @@ func restoresInto(ctx context.Context, from client.Reader, m *v1beta1.Memcached,
 func (r observer) restoreIsActive(ctx context.Context, m *v1beta1.Memcached) (bool, error) {
 	restores, err := restoresInto(ctx, r.api, m)
 	return slices.ContainsFunc(restores, func(restore *v1beta1.MemcachedRestore) bool { return restore.IsActive(r.clock.Now()) }), err
+}
+
+// observeBudgets reads the PodDisruptionBudgets that no Memcached controls.
+func (r observer) observeBudgets(ctx context.Context, obs *observation.Observation) error {
+	var budgets policyv1.PodDisruptionBudgetList
+	err := r.cache.List(ctx, &budgets, client.InNamespace(obs.Memcached.Namespace), client.MatchingFields{index.Foreign: "true"}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing PodDisruptionBudgets: %w", err)
+	}
+	obs.Budgets = budgets.Items
+	return nil
 }
 
 // observeBackups reads the backups of the Memcached when a shard may have been lost.

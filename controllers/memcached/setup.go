@@ -1,24 +1,33 @@
 package memcached
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
@@ -88,7 +97,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Options.Resizing, err = Resizing(api); err != nil {
 		return err
 	}
-	byLabel := enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1beta1.LabelInstance] })
+	byLabel := enqueue.Named(instance)
 	byMemcached := enqueue.Named(transferTarget)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
@@ -96,11 +105,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1beta1.Memcached{}).
 		Watches(&corev1.Pod{}, enqueue.Delayed(byLabel, podEventDelay, podEventPriority)).
 		Watches(&v1beta1.MemcachedRestore{}, byMemcached).
-		Watches(&v1beta1.MemcachedBackup{}, byMemcached)
+		Watches(&v1beta1.MemcachedBackup{}, byMemcached).
+		Watches(&policyv1.PodDisruptionBudget{}, enqueue.Delayed(handler.EnqueueRequestsFromMapFunc(r.besideBudget), ownedEventDelay, 0),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: selectsOthers}))
 	for _, kind := range resources.OwnedKinds() {
 		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay, 0))
 	}
 	return b.Complete(r)
+}
+
+// instance returns the name of the Memcached that an object with the operator's label belongs to.
+func instance(o client.Object) string {
+	if o.GetLabels()[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue { // a PodDisruptionBudget of others
+		return ""
+	}
+	return o.GetLabels()[v1beta1.LabelInstance]
+}
+
+// besideBudget requests the Memcacheds of the namespace of a PodDisruptionBudget that none of them controls. It may select their pods.
+func (r *Reconciler) besideBudget(ctx context.Context, budget client.Object) (requests []reconcile.Request) {
+	var memcacheds v1beta1.MemcachedList
+	if !index.IsForeign(budget) || r.Client.List(ctx, &memcacheds, client.InNamespace(budget.GetNamespace()), client.UnsafeDisableDeepCopy) != nil {
+		return nil // the cache of a kind that it contains has no errors
+	}
+	for i := range memcacheds.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&memcacheds.Items[i])})
+	}
+	return requests
+}
+
+// selectsOthers reports whether the selector of a PodDisruptionBudget has changed. Its status changes with each pod.
+func selectsOthers(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(*policyv1.PodDisruptionBudget), e.ObjectNew.(*policyv1.PodDisruptionBudget)
+	return !equality.Semantic.DeepEqual(was.Spec.Selector, is.Spec.Selector)
 }
 
 // transferTarget returns the name of the Memcached of a restore or a backup.

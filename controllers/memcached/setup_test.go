@@ -6,8 +6,12 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -35,5 +39,25 @@ func TestResizingFollowsTheVersionOfKubernetes(t *testing.T) {
 			t.Errorf("Kubernetes %s: %d, %v; want %d", version, got, err, c.want)
 		}
 		server.Close()
+	}
+}
+
+// Each pod that becomes ready changes the status of the budgets that select it.
+func TestBudgetRequestsTheMemcachedsWhenItSelectsOtherPods(t *testing.T) {
+	was := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+	for name, c := range map[string]struct {
+		change func(*policyv1.PodDisruptionBudget)
+		want   bool
+	}{
+		"its status":       {func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion, b.Status.DisruptionsAllowed = "2", 1 }, false},
+		"its minAvailable": {func(b *policyv1.PodDisruptionBudget) { b.Generation, b.Spec.MinAvailable = 2, new(intstr.FromInt32(1)) }, false},
+		"its selector":     {func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"app": "shop"} }, true},
+		"no selector":      {func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = nil }, true},
+	} {
+		is := was.DeepCopy()
+		c.change(is)
+		if got := selectsOthers(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

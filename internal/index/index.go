@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -29,6 +30,8 @@ const (
 	Node = "node"
 	// Schedule is the label that a backup got from its schedule.
 	Schedule = "schedule"
+	// Foreign is "true" for a PodDisruptionBudget that no Memcached controls.
+	Foreign = "foreign"
 )
 
 // Setup adds the indexes to a cache.
@@ -41,6 +44,12 @@ func Setup(ctx context.Context, cache client.FieldIndexer) error {
 		{&appsv1.ReplicaSet{}, Instance, label(v1beta1.LabelInstance)},
 		{&corev1.Service{}, Instance, label(v1beta1.LabelInstance)},
 		{&policyv1.PodDisruptionBudget{}, Instance, label(v1beta1.LabelInstance)},
+		{&policyv1.PodDisruptionBudget{}, Foreign, func(o client.Object) string {
+			if IsForeign(o) {
+				return "true"
+			}
+			return ""
+		}},
 		{&networkingv1.NetworkPolicy{}, Instance, label(v1beta1.LabelInstance)},
 		{&corev1.Pod{}, Instance, label(v1beta1.LabelInstance)},
 		{&corev1.Pod{}, Node, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
@@ -65,6 +74,12 @@ func Setup(ctx context.Context, cache client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// IsForeign reports whether no Memcached controls an object.
+func IsForeign(o client.Object) bool {
+	controller := metav1.GetControllerOf(o)
+	return controller == nil || controller.Kind != "Memcached"
 }
 
 func label(name string) func(client.Object) string {

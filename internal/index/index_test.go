@@ -41,6 +41,7 @@ func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 		meta := func(prefix string) metav1.ObjectMeta {
 			o := metav1.ObjectMeta{Namespace: "team", Name: prefix + of}
 			if of != "" {
+				o.OwnerReferences = []metav1.OwnerReference{{Kind: "Memcached", Name: of, Controller: new(true)}}
 				o.Labels = map[string]string{v1beta1.LabelInstance: of, v1beta1.LabelSchedule: of}
 			}
 			return o
@@ -59,6 +60,10 @@ func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	indexed := with.Build()
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := indexed.List(t.Context(), &budgets, client.MatchingFields{Foreign: "true"}); err != nil || len(budgets.Items) != 1 || budgets.Items[0].Name != "x" {
+		t.Errorf("those that no Memcached controls are %+v, %v", budgets.Items, err)
+	}
 	for _, c := range []struct {
 		list client.ObjectList
 		by   string

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,6 +140,19 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	env.RunPod("cache-0", "a", "10.0.0.1")
 	env.RunPod("cache-1", "a", "10.0.0.2")
 	eventually("the pods' readiness is reported", func() bool { return env.Get("cache").Status.ReadyShards == 2 })
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "release"},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelInstance: "cache"}}}}
+	reports := func(reason string) func() bool {
+		return func() bool {
+			degraded := meta.FindStatusCondition(env.Get("cache").Status.Conditions, v1beta1.ConditionDegraded)
+			return degraded != nil && degraded.Reason == reason
+		}
+	}
+	env.Must(admin.Create(env.Ctx, budget))
+	eventually("another budget that selects the shards is reported", reports(v1beta1.ReasonDisruptionBudgetConflict))
+	budget.Spec.Selector.MatchLabels[v1beta1.LabelInstance] = "release"
+	env.Must(admin.Update(env.Ctx, budget))
+	eventually("it isn't when it selects others", reports(v1beta1.ReasonAsExpected))
 	eventually("each shard has its event", func() bool {
 		var list corev1.EventList
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -58,6 +59,8 @@ type Observation struct {
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool
+	// Budgets are the PodDisruptionBudgets of the namespace that no Memcached controls, of which only the selector is known.
+	Budgets []policyv1.PodDisruptionBudget
 	// Backups of the Memcached, read only when a shard may have been lost.
 	Backups []*v1beta1.MemcachedBackup
 }

@@ -1,11 +1,15 @@
 package status
 
 import (
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -52,6 +56,47 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 				t.Errorf("%s: %q, want %s: %q", reason, message, c.reason, c.message)
 			}
 		})
+	}
+}
+
+// The eviction API rejects a pod that two budgets select.
+func TestOtherBudgetThatSelectsAShardIsDegraded(t *testing.T) {
+	budget := func(name string, selector *metav1.LabelSelector) policyv1.PodDisruptionBudget {
+		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
+	}
+	byLabels := func(labels map[string]string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: labels}
+	}
+	by := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	release := byLabels(map[string]string{v1beta1.LabelName: v1beta1.NameValue, v1beta1.LabelInstance: "cache"})
+	for name, c := range map[string]struct {
+		budgets []policyv1.PodDisruptionBudget
+		want    string
+	}{
+		"none":                                  {nil, ""},
+		"that of a chart's release":             {[]policyv1.PodDisruptionBudget{budget("release", release)}, "release selects the pods of shard cache-0, too"},
+		"that of another release":               {[]policyv1.PodDisruptionBudget{budget("other", byLabels(map[string]string{v1beta1.LabelInstance: "other"}))}, ""},
+		"one for all pods":                      {[]policyv1.PodDisruptionBudget{budget("all", &metav1.LabelSelector{})}, "all selects the pods of shard cache-0, too"},
+		"one for no pods":                       {[]policyv1.PodDisruptionBudget{budget("no", nil)}, ""},
+		"one for a second shard":                {[]policyv1.PodDisruptionBudget{budget("shard", byLabels(map[string]string{v1beta1.LabelShard: "1"}))}, "shard selects the pods of shard cache-1, too"},
+		"one for labels of the user":            {[]policyv1.PodDisruptionBudget{budget("team", by("team", metav1.LabelSelectorOpIn, "shop", "stock"))}, "team selects the pods of shard cache-0, too"},
+		"one that excludes the shards":          {[]policyv1.PodDisruptionBudget{budget("rest", by(v1beta1.LabelManagedBy, metav1.LabelSelectorOpDoesNotExist))}, ""},
+		"one that the API server would reject":  {[]policyv1.PodDisruptionBudget{budget("invalid", by("team", "Like", "shop"))}, ""},
+		"the Memcached's own without its owner": {[]policyv1.PodDisruptionBudget{budget("cache", release)}, ""},
+		"two, which the cache has in any order": {[]policyv1.PodDisruptionBudget{budget("z", release), budget("a", release), budget("m", release)}, "a selects"},
+	} {
+		obs := plantest.Running(t, 2)
+		obs.Budgets = c.budgets
+		for ordinal, s := range obs.Shards {
+			s.Set.Spec.Template.Labels = resources.Labels("cache")
+			maps.Copy(s.Set.Spec.Template.Labels, map[string]string{v1beta1.LabelShard: strconv.Itoa(ordinal), "team": "shop"})
+		}
+		degraded := meta.FindStatusCondition(Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Conditions, v1beta1.ConditionDegraded)
+		if c.want != "" && (degraded.Reason != v1beta1.ReasonDisruptionBudgetConflict || !strings.HasPrefix(degraded.Message, "PodDisruptionBudget "+c.want)) || c.want == "" && degraded.Status != metav1.ConditionFalse {
+			t.Errorf("%s: %s: %s", name, degraded.Reason, degraded.Message)
+		}
 	}
 }
 

@@ -2,6 +2,10 @@ package status
 
 import (
 	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -62,7 +66,28 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 				status.Name, obs.Image.Reference, status.Version, obs.Image.Version)}
 		}
 	}
-	return nil
+	return budgetProblem(obs)
+}
+
+// budgetProblem returns which other PodDisruptionBudget selects the pods of a shard, or nil.
+func budgetProblem(obs *observation.Observation) *shard.Problem {
+	var first *shard.Problem
+	name := ""
+	for i := range obs.Budgets {
+		budget := &obs.Budgets[i]
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || budget.Name == obs.Memcached.Name || first != nil && budget.Name > name {
+			continue
+		}
+		selected := slices.IndexFunc(obs.Shards, func(s shard.Observation) bool { return selector.Matches(labels.Set(s.Set.Spec.Template.Labels)) })
+		if selected < 0 {
+			continue
+		}
+		name, first = budget.Name, &shard.Problem{Reason: v1beta1.ReasonDisruptionBudgetConflict, Message: fmt.Sprintf(
+			"PodDisruptionBudget %s selects the pods of shard %s, too, so they can't be evicted; delete it, exclude them from its selector, "+
+				"or, if it belongs to a Helm release with the name of the Memcached, create the Memcached with another name", budget.Name, obs.Shards[selected].Name)}
+	}
+	return first
 }
 
 // missingPod returns why a shard has no pod, or none that stays; nil when it has. That it lacks a second pod for an update
