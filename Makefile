@@ -38,7 +38,7 @@ SOAK ?= 10m
 FROM ?= 1
 
 # What the prose check reads: files or directories of Markdown and Go.
-PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs charts config/manifests/bases api cmd controllers internal hack test bench main.go
+PROSE ?= README.md CONTRIBUTING.md SECURITY.md MAINTAINERS.md CHANGELOG.md docs charts config/manifests/bases api cmd controllers internal hack test bench main.go
 
 SHELL := /bin/bash
 

@@ -17,7 +17,7 @@ const root = ".."
 // markdown returns the text of all documents by their paths in the repository.
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
-	documents := map[string]string{"README.md": "", "CONTRIBUTING.md": "", "SECURITY.md": "", "CHANGELOG.md": ""}
+	documents := map[string]string{"README.md": "", "CONTRIBUTING.md": "", "SECURITY.md": "", "MAINTAINERS.md": "", "CHANGELOG.md": ""}
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			documents[path] = ""
