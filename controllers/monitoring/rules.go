@@ -56,6 +56,10 @@ sum by (namespace, memcached, shard) (rate(memcached_item_no_memory_total[5m]))
 / sum by (namespace, memcached, shard) (rate(memcached_commands_total{command="set"}[5m])) > 0.01`,
 		summary:     "A shard rejects items because it has no memory for them.",
 		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} has no memory for {{ $value | humanizePercentage }} of the items that clients store."},
+	{name: "MemcachedLoginsRefused", wait: "10m", severity: warning, expr: `
+sum by (namespace, memcached, shard) (rate(memcached_agent_login_errors_total[5m])) > 1`,
+		summary:     "A shard rejects logins.",
+		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} rejects {{ $value | humanize }} logins a second. A client has a wrong password, or guesses."},
 	{name: "MemcachedHitRatioDropped", wait: "15m", severity: warning, expr: `
 memcached:hit_ratio:rate5m < 0.7 * avg_over_time(memcached:hit_ratio:rate5m[1d] offset 1h)
 and sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 10`,
