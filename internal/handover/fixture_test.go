@@ -136,7 +136,11 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 			return memfile.Report{}, err
 		}
 	}
-	for _, key := range keys {
+	for i, key := range keys {
+		accessed := uint32(i + 1)
+		if order == HotFirst {
+			accessed = uint32(len(keys) - i)
+		}
 		o.mu.Lock()
 		e, ok := o.items[key]
 		cas := o.cas[key]
@@ -148,7 +152,7 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 		if o.visiting != nil {
 			o.visiting(scan, report.Items)
 		}
-		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, Expires: uint32(e.expires), Binary: e.binary, CAS: cas}
+		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, Expires: uint32(e.expires), Binary: e.binary, CAS: cas, LastAccess: accessed}
 		if e.expires != 0 {
 			item.ExpiresAt = time.Unix(e.expires, 0)
 		}
@@ -181,9 +185,9 @@ func (o *fakeOrigin) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Within has a deadline and a limit at the end of the grace period.
+// Within has a deadline at the end of the grace period, and a limit after it.
 func (o *fakeOrigin) Within(grace time.Duration) (deadline, limit time.Time) {
-	return time.Now().Add(grace), time.Now().Add(grace)
+	return time.Now().Add(grace), time.Now().Add(2 * grace)
 }
 
 func (o *fakeOrigin) AwaitRouted(ctx context.Context) {

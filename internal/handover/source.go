@@ -85,16 +85,22 @@ type session struct {
 	oldestLive uint32 // of the pass before
 	// covered is set once a live pass has visited all items, late once one had no time to.
 	covered, late bool
+	// coldest is when the last item was accessed that a late pass has sent, by memcached's clock, if the grace period is
+	// shorter; 0 without one.
+	coldest uint32
 }
 
-// ends are the Deadline and the Limit of an Offer.
-type ends struct{ deadline, limit time.Time }
+// ends are the Deadline and the Limit of an Offer, or sooner if the grace period is shorter.
+type ends struct {
+	deadline, limit time.Time
+	shorter         bool
+}
 
 // within brings the ends forward to those of a grace period.
 func (s *session) within(grace time.Duration, log *slog.Logger) {
 	deadline, limit := s.offer.Origin.Within(grace)
 	former := s.ends.Load()
-	sooner := ends{earlier(former.deadline, deadline), limit}
+	sooner := ends{earlier(former.deadline, deadline), limit, true}
 	if !former.limit.IsZero() {
 		sooner.limit = earlier(former.limit, limit)
 	}
@@ -209,7 +215,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	if request.Pod == offered.Pod {
 		return fmt.Errorf("%w: pod %s can't replace itself", ErrImpossible, offered.Pod)
 	}
-	s.ends.Store(&ends{offered.Deadline, offered.Limit})
+	s.ends.Store(&ends{deadline: offered.Deadline, limit: offered.Limit})
 	if grace := request.grace(); grace > 0 {
 		s.within(grace, log)
 	}
@@ -400,6 +406,9 @@ func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	s.covered, s.late = s.covered || d.Complete, !d.Complete
+	if s.late && !s.covered && p.order == HotFirst && p.ends.shorter {
+		s.coldest = p.accessed
+	}
 	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "removed", d.Removed, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
 	return s.link.send(kindDone, d)
 }
@@ -423,7 +432,7 @@ func (s *session) followingPass(ctx context.Context) error {
 // order returns the order of a pass that has to be over at a time; zero is no limit.
 func (s *session) order(limit time.Time) Order {
 	switch {
-	case s.covered:
+	case s.covered, s.coldest > 0:
 		return AnyOrder
 	case s.late, !limit.IsZero() && time.Until(limit) < copyTime(s.offer.Items, s.offer.Bytes):
 		return HotFirst
@@ -520,6 +529,8 @@ type pass struct {
 	// ends of the session when it was last compared, and the order in which the items come.
 	ends  *ends
 	order Order
+	// accessed is when the item was accessed that was visited last.
+	accessed uint32
 	// names is whether the target gets the names of changed items only, which it deletes.
 	names   bool
 	pace    pace
@@ -556,6 +567,7 @@ func (p *pass) run(order Order) (done, error) {
 // visit sends an item if the target doesn't have its content.
 func (p *pass) visit(item *memfile.Item) error {
 	s := p.session
+	p.accessed = item.LastAccess
 	p.pace.visited++
 	if p.pace.visited%64 == 0 {
 		if p.ctx.Err() != nil {
@@ -569,8 +581,11 @@ func (p *pass) visit(item *memfile.Item) error {
 	var at slot
 	var found bool
 	if s.table != nil {
-		hash, content = keyHash(s.seed, item.Key), s.hasher.content(item)
-		if at, found = s.table.find(hash); found && s.table.unchanged(at, content) {
+		hash = keyHash(s.seed, item.Key)
+		if at, found = s.table.find(hash); !found && s.coldest > 0 && item.LastAccess <= s.coldest {
+			return nil // to sort the items again would take most of the time that is left
+		}
+		if content = s.hasher.content(item); found && s.table.unchanged(at, content) {
 			return nil
 		}
 	}

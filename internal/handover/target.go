@@ -149,6 +149,7 @@ func (r *receiver) connect(ctx context.Context) error {
 // copy requests live passes, and then the end.
 func (r *receiver) copy(ctx context.Context) error {
 	r.progress.Total = r.offer.Items
+	inTime := true
 	for live := r.offer.Live; live; {
 		r.result.Passes++
 		r.progress.Pass = r.result.Passes
@@ -159,12 +160,13 @@ func (r *receiver) copy(ctx context.Context) error {
 		if d.Complete {
 			r.progress.Total = d.Items
 		}
+		inTime = d.Complete
 		live = d.Complete && r.result.Passes < maxPasses && float64(d.Sent+d.Removed) > fewChanges*float64(d.Items)
 	}
 	if r.Ready == nil {
 		return r.finish(ctx)
 	}
-	if r.result.Strict = r.strict(); r.result.Strict != "" {
+	if r.result.Strict = r.strict(inTime); r.result.Strict != "" {
 		r.Log.Info("The source stops before this pod serves", "reason", r.result.Strict)
 		return r.finish(ctx)
 	}
@@ -172,13 +174,13 @@ func (r *receiver) copy(ctx context.Context) error {
 }
 
 // strict returns why the target can't serve before the end; empty if it can.
-func (r *receiver) strict() string {
+func (r *receiver) strict(inTime bool) string {
 	switch {
 	case !r.offer.Follow:
 		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
 	case !r.cache.cas:
 		return "memcached has no CAS (-C)"
-	case time.Until(r.end()) < followFor:
+	case !inTime, time.Until(r.end()) < followFor:
 		return "there was no time for it"
 	}
 	return ""
