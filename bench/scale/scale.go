@@ -152,7 +152,7 @@ func (b *bench) withScene(ctx context.Context, size int, use func(context.Contex
 	})
 }
 
-// awaitIdle waits until the API server is idle, for at most a minute: it initializes for some seconds, and longer with new CRDs.
+// awaitIdle waits until the API server is idle, for at most a minute: it initializes for a few seconds, and longer with new CRDs.
 func (s *scene) awaitIdle(ctx context.Context) error {
 	const every = 2 * time.Second
 	for range 30 {

@@ -28,7 +28,7 @@ func TestRejectedIsWhatYouHaveToChange(t *testing.T) {
 	}
 }
 
-// By default, what was rejected for some minutes would wait as long again.
+// By default, what was rejected for a few minutes would wait as long again.
 func TestFailedReconcileIsRepeatedWithinHalfAMinute(t *testing.T) {
 	limiter := ControllerOptions(1).RateLimiter
 	request := reconcile.Request{}

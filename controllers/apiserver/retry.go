@@ -9,7 +9,7 @@ import (
 )
 
 // ControllerOptions returns the options of a controller that reconciles so many objects at once. A reconcile that failed is repeated
-// after RejectionRecheck at the latest: by default, what was rejected for some minutes would wait for as many minutes more.
+// after RejectionRecheck at the latest: by default, what was rejected for a few minutes would wait for as many minutes more.
 func ControllerOptions(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,

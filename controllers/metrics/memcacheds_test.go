@@ -178,7 +178,7 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 		run  func(*story)
 		want []string
 	}{
-		{"a replacement that was announced is no loss, also when the status already names the next shard", func(s *story) {
+		{"a replacement that was announced is no loss, even when the status already names the next shard", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
 			s.then(2, func(m *v1beta1.MemcachedStatus) { m.Shards[0].Ready = false })
 			s.then(0, replaced("cache-1", v1beta1.GateShardInTransition))

@@ -13,7 +13,7 @@
 // made up for, within the starting deadline. Runs from before the schedule was created,
 // or while it was suspended or invalid, don't count.
 //
-// The times are those of robfig/cron, as of a CronJob, also when daylight saving time
+// The times are those of robfig/cron, as of a CronJob, even when daylight saving time
 // starts or ends: see docs/adr/0011-schedules-follow-cronjob.md.
 //
 // # Ownership of backups

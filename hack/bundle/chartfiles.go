@@ -21,7 +21,7 @@ helm upgrade --install memcached-operator oci://ghcr.io/memcached-operator/chart
   --version %[1]s --namespace memcached-operator-system --create-namespace
 ` + "```" + `
 
-The same command upgrades the operator and the CRDs. The caches keep serving, also when you uninstall the
+The same command upgrades the operator and the CRDs. The caches keep serving, even when you uninstall the
 release: the CRDs and the Memcacheds stay. See [how to install, upgrade and remove
 it](%[2]s/blob/v%[1]s/docs/install.md#with-helm), and [all documents](%[2]s/blob/v%[1]s/docs/README.md).
 

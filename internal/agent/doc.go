@@ -43,7 +43,7 @@
 // deletion without memcached, since the Service may still lead to it. After 30 s it starts memcached without items, and is a
 // target itself, which can get the items back (ADR 26). With -handover-mode
 // Available, the target is ready before the other memcached stops: no connection fails, and
-// for some seconds clients can read older values. If either pod is lost then, the
+// for a few seconds clients can read older values. If either pod is lost then, the
 // source stops for good, and the target starts memcached without items. The CAS counter of a
 // memcached that starts without items begins at a random number: a client's CAS token of
 // the source must not match an item of the target.

@@ -19,7 +19,7 @@ import (
 const maxFailures = 5
 
 // afterHandover is how long a pod that has handed over its items waits before memcached starts and looks for the other one: the
-// kubelet, the Service and its proxies take some seconds to lead to that pod, and not to this one.
+// kubelet, the Service and its proxies take a few seconds to lead to that pod, and not to this one.
 const afterHandover = 30 * time.Second
 
 // receive starts the reception when memcached has responded.

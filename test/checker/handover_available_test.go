@@ -420,7 +420,7 @@ func untilHandedOver[P, T any](t *testing.T, run func() (P, agentwire.Start, T))
 	return pair, start, totals
 }
 
-// Both pods serve for some seconds while clients use all commands in both. "-runs 200" repeats it.
+// Both pods serve for a few seconds while clients use all commands in both. "-runs 200" repeats it.
 func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
 	var mu sync.Mutex
 	var all bothTotals

@@ -199,7 +199,7 @@ func (w *World) advance() bool {
 	return true
 }
 
-// pass has time pass: a moment, some seconds, or until the operator looks again.
+// pass has time pass: a moment, a few seconds, or until the operator looks again.
 func (w *World) pass() {
 	d := time.Duration(50+w.Rand.IntN(1500)) * time.Millisecond
 	switch w.Rand.IntN(6) {

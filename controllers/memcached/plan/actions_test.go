@@ -455,7 +455,7 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// Both pods of a shard serve clients, which have different items. One of them has to go, also while nothing else changes.
+// Both pods of a shard serve clients, which have different items. One of them has to go, even while nothing else changes.
 func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 	const drains = `patch cache-1-x: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`
 	for name, c := range map[string]struct {

@@ -101,7 +101,7 @@ func IsSecretVolume(v corev1.Volume) bool {
 	return (v.Name == tlsVolume || v.Name == usersVolume) && v.Projected != nil && len(v.Projected.Sources) > 0 && v.Projected.Sources[0].Secret != nil
 }
 
-// addSecrets lets a pod use the certificate and the users, also while its memcached has neither: switching them on
+// addSecrets lets a pod use the certificate and the users, even while its memcached has neither: switching them on
 // restarts memcached in the pod. Without a Secret, its part of a volume is empty. The image, which the user of the
 // Memcached can choose, can read what is mounted: of the certificate only the entries that memcached needs. Those with
 // the users have the names of the users.

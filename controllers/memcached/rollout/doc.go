@@ -34,7 +34,7 @@
 //
 // A second pod that can receive the items of the first one runs and doesn't serve. It is requested to
 // receive them then (StepHandOver), and the first one keeps serving until the second does. Another
-// second pod serves at once. The first one is deleted then (StepDrain), also while paused: clients
+// second pod serves at once. The first one is deleted then (StepDrain), even while paused: clients
 // may reach both pods, which have different items.
 //
 // Rules:

@@ -10,7 +10,7 @@ import (
 )
 
 // OpensIn returns the time until a maintenance window opens: 0 when one is open, or
-// when there are none. A window lasts its duration in elapsed time, also when daylight saving
+// when there are none. A window lasts its duration in elapsed time, even when daylight saving
 // time begins or ends in it.
 func OpensIn(windows []v1beta1.MaintenanceWindow, now time.Time) (time.Duration, error) {
 	if len(windows) == 0 {

@@ -47,7 +47,7 @@ type Idle struct {
 	Items int64
 }
 
-// Add counts an item that has been idle for some seconds.
+// Add counts an item that has been idle for a few seconds.
 func (i *Idle) Add(seconds uint32, fetched bool, bytes int64) {
 	i.Items++
 	to := &i.Never

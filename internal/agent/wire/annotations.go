@@ -22,7 +22,7 @@ const (
 	// file is empty again.
 	StopFile = "stop"
 	// ReceiveFile contains, as Request, which pod of the shard this one replaces. It receives the items although that one isn't
-	// being deleted, or has only some seconds.
+	// being deleted, or has only a few seconds.
 	ReceiveFile = "receive"
 	// ProtectionFile contains what the spec states about the protections of the cache, as Protections in JSON.
 	ProtectionFile = "protection"

@@ -65,7 +65,7 @@ const (
 	// ModeStrict: the new pod serves once the other one has stopped and the new one has
 	// all its items. No client reads an older value.
 	ModeStrict Mode = "Strict"
-	// ModeAvailable: both pods serve for some seconds. Clients can read older values in
+	// ModeAvailable: both pods serve for a few seconds. Clients can read older values in
 	// that time, and not later.
 	ModeAvailable Mode = "Available"
 )

@@ -16,7 +16,7 @@
 // before anything is read, and fails after a minute. Later, each request is attempted at
 // most four times, with ten seconds for a connection and thirty for an answer; a
 // connection fails after a minute without a byte. A server may therefore restart within
-// some seconds. An error that a retry can't fix, such as an untrusted certificate, isn't
+// a few seconds. An error that a retry can't fix, such as an untrusted certificate, isn't
 // retried.
 //
 // # Memory
