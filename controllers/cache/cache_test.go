@@ -325,11 +325,7 @@ func TestLargestReplicaSetIsStored(t *testing.T) {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "1"}, Spec: spec}
 	build := resources.NewBuilder(m, resources.Options{AgentImage: "operator:1"})
 	desired := build.Desired([]resources.Shard{{Revision: resources.NewPodRevision(&spec, image)}})
-	o, err := build.Build(desired[len(desired)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(o.Apply)
+	raw, err := json.Marshal(build.Build(desired[len(desired)-1]).Apply)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,15 +172,12 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			obs.ReplicaSet("cache-0").Spec.Template.Annotations[annotations.Protection] = `{"quantum":"Required"}`
 		}, v1beta1.ReasonProtectionNotStated, "install the release that you had"},
 		"a peer that the API server rejects": {func(obs *observation.Observation) {
-			obs.Memcached.Generation++
 			obs.Memcached.Spec.Access.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
 		}, v1beta1.ReasonApplyRejected, "spec.access.networkPolicy.allowedClients[0]"},
 		"a range that isn't one": {func(obs *observation.Observation) {
-			obs.Memcached.Generation++
 			obs.Memcached.Spec.Access.External = v1beta1.ExternalSpec{Mode: v1beta1.ExternalLoadBalancer, SourceRanges: []string{"192.0.2.0/24", "999.1.1.1/99"}}
 		}, v1beta1.ReasonApplyRejected, "spec.access.external.sourceRanges[1]: invalid CIDR address: 999.1.1.1/99; correct it"},
 		"another first IP family than the Services have": {func(obs *observation.Observation) {
-			obs.Memcached.Generation++
 			obs.Memcached.Spec.Access.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
 			service := obs.Objects[resources.Key{Kind: resources.KindService, Name: "cache-0"}].APIObject.(*corev1.Service)
 			service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
@@ -194,9 +191,10 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 		}, v1beta1.ReasonPodConfigurationTooLarge, "shorten spec.pod.metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := plantest.Running(t, 1)
+			obs := plantest.Running(t, 2)
+			obs.Memcached.Spec.Config.Threads = ptr.To[int32](2) // would update shard 0
 			c.change(obs)
-			size(3)(obs) // would create shards
+			size(1)(obs) // would delete shard 1
 			p := plantest.Plan(obs)
 			var got shard.Problem
 			if p.Rejected != nil {

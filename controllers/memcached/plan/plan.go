@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
@@ -75,7 +77,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		}
 	}
 	p.Servers = options.Servers(m)
-	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, problem)
+	p.Shards, p.Rejected = shards, problem
 	p.Actions = merge(append(all, planGracePeriods(shards), planSecrets(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory
 	p.Memory.UpToDate = p.Resources.UpToDate
@@ -102,6 +104,7 @@ func specProblem(obs *observation.Observation, options resources.Options) *shard
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	unstated := shard.ProtectionNotStated(obs.Shards, &obs.Memcached.Spec)
 	notAllowed, arguments := options.Violation(obs.Memcached), resources.ExtraArgsProblem(obs.Memcached.Spec.Config.ExtraArgs)
+	access := cmp.Or(resources.AccessProblem(obs.Memcached), ipFamilyProblem(obs))
 	switch {
 	case resources.IsReduced(obs.Memcached):
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
@@ -116,12 +119,25 @@ func specProblem(obs *observation.Observation, options resources.Options) *shard
 		return &shard.Problem{Reason: v1beta1.ReasonExtraArgsInvalid, Message: arguments + "; nothing changes until then"}
 	case notAllowed != "":
 		return &shard.Problem{Reason: v1beta1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
+	case access != "":
+		return &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: access + "; nothing changes until then"}
 	case len(obs.UpdateRevision.String()) > resources.MaxRevision:
 		return &shard.Problem{Reason: v1beta1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
 			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.pod.metadata, affinity or topologySpreadConstraints, nothing changes until then",
 			len(obs.UpdateRevision.String()), resources.MaxRevision)}
 	}
 	return nil
+}
+
+// ipFamilyProblem returns why one of the Services can't get the IP families of the spec, or nothing.
+func ipFamilyProblem(obs *observation.Observation) (problem string) {
+	for _, key := range resources.Keys(obs.Memcached) {
+		have := obs.Objects[key]
+		if service, ok := have.APIObject.(*corev1.Service); ok && have.IsShards() && service.DeletionTimestamp == nil {
+			problem = cmp.Or(problem, resources.IPFamilyProblem(obs.Memcached, service))
+		}
+	}
+	return problem
 }
 
 // BeginsReplacement reports whether a plan creates the pod that replaces a shard's.

@@ -6,7 +6,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
 // planResources returns the objects that are missing or not up to date. canMove is whether shards can leave a node.
@@ -33,16 +32,11 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 				continue
 			}
 		}
-		object, err := build.Build(want)
-		if err != nil {
-			return rejected(obs, err.Error())
-		}
+		object := build.Build(want)
 		transition := object.TransitionFrom(have.APIObject)
 		switch {
 		case !exists:
 			p.Actions.Apply = append(p.Actions.Apply, Apply{Object: object})
-		case transition.Impossible != "":
-			return rejected(obs, transition.Impossible)
 		case transition.Recreate:
 			p.Actions.Delete = append(p.Actions.Delete, have.APIObject)
 		case !transition.Changes && object.IsApplied(have.APIObject):
@@ -65,16 +59,9 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	return p
 }
 
-// rejected changes nothing for a spec from which the objects can't be built.
-func rejected(obs *observation.Observation, why string) Resources {
-	return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: why}}
-}
-
 // Resources is what the Memcached's own objects need.
 type Resources struct {
 	Actions Actions
-	// Rejected is why the objects can't be built; nil when they can.
-	Rejected *shard.Problem
 	// Conflicts are names that other owners use.
 	Conflicts []resources.Key
 	// Leftovers are names that a deleted Memcached of the same name still uses.

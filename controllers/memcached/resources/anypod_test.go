@@ -17,10 +17,7 @@ import (
 func shardPod(t *testing.T, edit func(*v1beta1.MemcachedSpec)) corev1.PodSpec {
 	t.Helper()
 	m := memcached(1, edit)
-	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := build(m, upToDate(m, Image{Reference: fallback}), options)
 	for _, o := range objects {
 		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
 			return *convert[corev1.PodSpec](set.Spec.Template.Spec)

@@ -1,9 +1,6 @@
 package resources
 
 import (
-	"fmt"
-	"net"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,34 +13,12 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// validatePeer checks what the API server would reject in a policy. Shards without their policy
-// would be open to everyone.
-func validatePeer(peer *networkingv1.NetworkPolicyPeer) error {
-	if block := peer.IPBlock; block != nil {
-		for _, cidr := range append([]string{block.CIDR}, block.Except...) {
-			if _, _, err := net.ParseCIDR(cidr); err != nil {
-				return err
-			}
-		}
-	}
-	for _, selector := range []*metav1.LabelSelector{peer.PodSelector, peer.NamespaceSelector} {
-		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// convertPeers validates the peers of a field of the spec, and converts them.
-func convertPeers(field string, peers []networkingv1.NetworkPolicyPeer) ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+func convertPeers(peers []networkingv1.NetworkPolicyPeer) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	var converted []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
 	for i := range peers {
-		if err := validatePeer(&peers[i]); err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w; correct it, nothing changes until then", field, i, err)
-		}
 		converted = append(converted, convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peers[i]))
 	}
-	return converted, nil
+	return converted
 }
 
 // networkPolicy returns the policy that opens memcached's port to the clients of the spec, the
@@ -51,7 +26,7 @@ func convertPeers(field string, peers []networkingv1.NetworkPolicyPeer) ([]*netw
 // Prometheus, or to the peers of the spec. Only the shards can connect to the port of the
 // handover. It closes all other ports of the shards, and those of preflight pods, which listen on
 // none of them.
-func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+func (b *Builder) networkPolicy() *networkingv1ac.NetworkPolicyApplyConfiguration {
 	rule := func(port int32, from ...*networkingv1ac.NetworkPolicyPeerApplyConfiguration) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 		return networkingv1ac.NetworkPolicyIngressRule().WithFrom(from...).
 			WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
@@ -70,11 +45,7 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 	case len(spec.AllowedClients) == 0:
 		clients = append(clients, pods(nil))
 	default:
-		peers, err := convertPeers("spec.access.networkPolicy.allowedClients", spec.AllowedClients)
-		if err != nil {
-			return nil, err
-		}
-		clients = append(peers, pods(map[string]string{
+		clients = append(convertPeers(spec.AllowedClients), pods(map[string]string{
 			v1beta1.LabelName: annotations.SnapshotName, v1beta1.LabelManagedBy: v1beta1.ManagedByValue}))
 	}
 	selected := metav1ac.LabelSelector().
@@ -82,11 +53,7 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 			WithKey(v1beta1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1beta1.NameValue, annotations.PreflightName))
 	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...)}
-	scrapers, err := b.scrapers()
-	if err != nil {
-		return nil, err
-	}
-	if len(scrapers) > 0 { // a rule without peers would admit everyone
+	if scrapers := b.scrapers(); len(scrapers) > 0 { // a rule without peers would admit everyone
 		rules = append(rules, rule(agentwire.MetricsPort, scrapers...))
 	}
 	if b.memcached.Spec.Access.Discovery.IsEnabled() {
@@ -101,20 +68,20 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 		WithSpec(networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(selected).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(rules...)), nil
+			WithIngress(rules...))
 }
 
 // scrapers returns who can connect to the port of the metrics; none if the Memcached isn't monitored. A flood of
 // connections from others could keep Prometheus from reading them.
-func (b *Builder) scrapers() ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+func (b *Builder) scrapers() []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	allowed := b.memcached.Spec.Access.NetworkPolicy.AllowedScrapers
 	if len(allowed) > 0 || !b.memcached.Spec.Monitoring.IsEnabled() {
-		return convertPeers("spec.access.networkPolicy.allowedScrapers", allowed)
+		return convertPeers(allowed)
 	}
 	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())}
 	if namespaces := b.options.MonitoringNamespaces; len(namespaces) > 0 {
 		peers = append(peers, networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().WithMatchExpressions(
 			metav1ac.LabelSelectorRequirement().WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(namespaces...))))
 	}
-	return peers, nil
+	return peers
 }

@@ -3,7 +3,6 @@ package resources
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 
@@ -288,13 +287,12 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 	return all
 }
 
-// Build returns an object of Desired.
-func (b *Builder) Build(d Desired) (Object, error) {
+// Build returns an object of Desired. The spec must have no AccessProblem.
+func (b *Builder) Build(d Desired) Object {
 	o := Object{Key: d.Key}
-	var err error
 	switch d.Key.Kind {
 	case KindNetworkPolicy:
-		o.Apply, err = b.networkPolicy()
+		o.Apply = b.networkPolicy()
 	case KindPodDisruptionBudget:
 		o.Apply = b.podDisruptionBudget(d.KeepsShards)
 	case KindService:
@@ -302,7 +300,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
 			o.Apply = b.shardService(d)
 		case d.ordinal >= 0:
-			o.Apply, err = b.externalService(d)
+			o.Apply = b.externalService(d)
 		case d.Key.Name == b.name:
 			o.Apply = b.headlessService()
 		default:
@@ -311,7 +309,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 	default:
 		o.Apply = b.replicaSet(d)
 	}
-	return o, err
+	return o
 }
 
 // podDisruptionBudget returns the budget that lets drains evict one shard at a time, or none that is ready: a node's shards move
@@ -377,13 +375,8 @@ func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 
 // externalService returns the Service through which clients outside the cluster reach a shard. It never has the agent's
 // port. It has no protocol of an application, by which some clouds choose another kind of health check.
-func (b *Builder) externalService(d Desired) (*corev1ac.ServiceApplyConfiguration, error) {
+func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration {
 	external := &b.memcached.Spec.Access.External
-	for i, cidr := range external.SourceRanges {
-		if _, _, err := net.ParseCIDR(cidr); err != nil {
-			return nil, fmt.Errorf("spec.access.external.sourceRanges[%d]: %w; correct it, nothing changes until then", i, err)
-		}
-	}
 	labels, spec := b.shardLabels(d), b.serviceSpec()
 	if external.LoadBalancerClass != "" {
 		spec.WithLoadBalancerClass(external.LoadBalancerClass)
@@ -404,7 +397,7 @@ func (b *Builder) externalService(d Desired) (*corev1ac.ServiceApplyConfiguratio
 			WithType(corev1.ServiceTypeLoadBalancer).
 			WithLoadBalancerSourceRanges(external.SourceRanges...).
 			WithSelector(labels).
-			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached))), nil
+			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached)))
 }
 
 // discoveryService returns the Service with the endpoint of spec.access.discovery, which the pods of all

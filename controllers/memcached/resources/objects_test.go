@@ -63,10 +63,7 @@ func TestBuildMatchesGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := build(&m, upToDate(&m, image), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			objects := build(&m, upToDate(&m, image), o)
 			got := render(t, objects)
 			golden := strings.TrimSuffix(input, ".in.yaml") + ".golden.yaml"
 			if *update {
@@ -115,7 +112,7 @@ func memcached(size int32, change func(*v1beta1.MemcachedSpec)) *v1beta1.Memcach
 }
 
 // build builds all objects of a Memcached.
-func build(m *v1beta1.Memcached, shard func(ordinal int) Shard, options Options) ([]Object, error) {
+func build(m *v1beta1.Memcached, shard func(ordinal int) Shard, options Options) []Object {
 	shards := make([]Shard, *m.Spec.Size)
 	for ordinal := range shards {
 		shards[ordinal] = shard(ordinal)
@@ -123,13 +120,9 @@ func build(m *v1beta1.Memcached, shard func(ordinal int) Shard, options Options)
 	b := NewBuilder(m, options)
 	var objects []Object
 	for _, d := range b.Desired(shards) {
-		o, err := b.Build(d)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, o)
+		objects = append(objects, b.Build(d))
 	}
-	return objects, nil
+	return objects
 }
 
 // upToDate returns shards that match the spec.
@@ -187,10 +180,7 @@ func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
 		s.Access.ServiceMetadata.Annotations = map[string]string{"example.com/hostname": "cache.example.com"}
 		s.Access.External.Annotations = map[string]string{"example.com/hostname": "{shard}.example.com", "example.com/number": "{ordinal}"}
 	})
-	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := build(m, upToDate(m, Image{Reference: fallback}), options)
 	var external []string
 	for _, o := range objects {
 		service, ok := o.Apply.(*corev1ac.ServiceApplyConfiguration)
@@ -234,14 +224,8 @@ func TestObjectsAreThoseOfTheMemcached(t *testing.T) {
 		})
 		m.Name = name
 		image := Image{Reference: fallback, Version: "1.6.45"}
-		objects, err := build(m, upToDate(m, image), options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := build(m.DeepCopy(), upToDate(m, image), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := build(m, upToDate(m, image), options)
+		again := build(m.DeepCopy(), upToDate(m, image), options)
 		if diff := cmp.Diff(render(t, objects), render(t, again)); diff != "" {
 			t.Fatalf("the second build differs:\n%s", diff)
 		}
@@ -295,12 +279,9 @@ func metaOf(t *testing.T, o Object) *metav1ac.ObjectMetaApplyConfiguration {
 
 func TestSurgeCreatesASecondPodOfItsShardOnly(t *testing.T) {
 	m := memcached(2, nil)
-	objects, err := build(m, func(ordinal int) Shard {
+	objects := build(m, func(ordinal int) Shard {
 		return Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback}), Surge: ordinal == 1}
 	}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
 	replicas := map[string]int32{}
 	for _, o := range objects {
 		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
@@ -12,15 +10,13 @@ import (
 
 // Transition is what it takes to change an existing object, besides a write of what is desired.
 type Transition struct {
-	// Impossible is why it can't change, and what to do; empty if it can.
-	Impossible string
 	// Recreate deletes it first.
 	Recreate bool
 	// Changes is whether it has to be written although it has all fields that the operator applies.
 	Changes bool
 }
 
-// TransitionFrom returns what it takes to change an existing object. Kubernetes changes neither the first IP family nor the class of
+// TransitionFrom returns what it takes to change an existing object. Kubernetes doesn't change the class of
 // the load balancer of a Service, and keeps the ports of the nodes and the second address until a write releases them.
 func (o Object) TransitionFrom(have APIObject) (t Transition) {
 	service, ok := have.(*corev1.Service)
@@ -29,12 +25,6 @@ func (o Object) TransitionFrom(have APIObject) (t Transition) {
 		return t
 	}
 	spec, live := want.Spec, &service.Spec
-	if len(spec.IPFamilies) > 0 && len(live.IPFamilies) > 0 && spec.IPFamilies[0] != live.IPFamilies[0] {
-		t.Impossible = fmt.Sprintf("spec.access.ipFamilies begins with %s, and the Service %s with %s, which Kubernetes can't change; "+
-			"write %s first, or delete the Services of the Memcached to recreate them with other addresses, nothing changes until then",
-			spec.IPFamilies[0], service.Name, live.IPFamilies[0], live.IPFamilies[0])
-		return t
-	}
 	applied := corev1ac.ServiceSpec()
 	if extracted, err := corev1ac.ExtractService(service, v1beta1.ManagedByValue); err == nil && extracted.Spec != nil {
 		applied = extracted.Spec
