@@ -227,6 +227,11 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 		if got := csv.Annotations["features.operators.openshift.io/disconnected"]; got != disconnected || container.Image != r.image {
 			t.Errorf("%s: disconnected is %s, want %s; the operator's image is %s, want %s", memcached, got, disconnected, container.Image, r.image)
 		}
+		for _, name := range []string{manifestFile, chartDir + "/templates/operator.yaml"} {
+			if got := strings.Contains(string(files[name]), "docker.io/library/memcached:1.6.45@"+digest); got != (disconnected == "true") {
+				t.Errorf("%s: %s has the digest: %t", memcached, name, got)
+			}
+		}
 		for _, image := range csv.Spec.RelatedImages {
 			if want := disconnected == "true" || image.Image == r.image; strings.HasSuffix(image.Image, "@"+digest) != want {
 				t.Errorf("%s: the image of %s is %s", memcached, image.Name, image.Image)
