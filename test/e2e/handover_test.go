@@ -27,14 +27,14 @@ var withoutHandover = suite.Handover(v1beta1.HandoverDisabled)
 func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 	t.Parallel()
 	const (
-		shards = 2
+		shards = 3
 		size   = 10_000
 	)
 	s := newSpace(t)
 	s.Apply("cache", suite.Small(shards))
 	s.Available("cache")
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
-	check := s.handoverChecked("cache", shards)
+	check, keysStay := s.handoverChecked("cache", shards), s.keysStay("cache")
 	for _, step := range []struct {
 		what     string
 		ordinals []int
@@ -43,7 +43,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 		{"eviction", []int{0}, func(pod corev1.Pod) error {
 			return k.Set.PolicyV1().Evictions(pod.Namespace).Evict(s.Ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 		}},
-		{"deletion of both pods at once", []int{0, 1}, func(pod corev1.Pod) error { return k.Delete(s.Ctx, &pod) }},
+		{"deletion of two pods at once", []int{0, 1}, func(pod corev1.Pod) error { return k.Delete(s.Ctx, &pod) }},
 	} {
 		before := s.Pods("cache")
 		for _, ordinal := range step.ordinals {
@@ -57,6 +57,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 			s.Event("cache", v1beta1.EventShardHandedOver, name, s.Shard(m, ordinal).PodName)
 			s.Gone(&pod, pod.Name)
 		}
+		keysStay(step.what)
 	}
 	check()
 }

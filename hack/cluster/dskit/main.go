@@ -1,14 +1,18 @@
-// Dskit prints which server the memcached client of github.com/grafana/dskit picks for each key. Its arguments are
-// the servers, as host:port. Standard input has a key in each line, and the output a server.
+// Dskit prints which server the memcached client of github.com/grafana/dskit, as in Loki and Mimir, picks for each key. Its
+// arguments are the client's addresses: host:port, or a name to look up, such as dnssrvnoa+_memcached._tcp.cache.example.com.
+// Standard input has a key in each line, and the output a server.
 package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/go-kit/log"
 	"github.com/grafana/dskit/cache"
+	"github.com/grafana/dskit/dns"
 )
 
 func main() {
@@ -18,11 +22,16 @@ func main() {
 	}
 }
 
-func run(servers []string) error {
-	// dskit looks up the addresses of names, but not of a Unix socket. The same prefix keeps the order of the servers.
+func run(addresses []string) error {
+	// The provider that the client itself creates: it uses no search domains.
+	provider := dns.NewProvider(dns.MiekgdnsResolverType, 1, log.NewNopLogger(), nil)
+	if err := provider.Resolve(context.Background(), addresses); err != nil {
+		return err
+	}
+	// The selector looks up the addresses of names, but not of a Unix socket. The same prefix keeps the order of the servers.
 	const socket = "/"
 	var sockets []string
-	for _, server := range servers {
+	for _, server := range provider.Addresses() {
 		sockets = append(sockets, socket+server)
 	}
 	var selector cache.MemcachedJumpHashSelector
