@@ -112,7 +112,10 @@ func trim(o client.Object) {
 	case *policyv1.PodDisruptionBudget:
 		o.Status = policyv1.PodDisruptionBudgetStatus{}
 		if o.Labels[v1beta1.LabelManagedBy] != v1beta1.ManagedByValue {
-			o.Spec = policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector}
+			*o = policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: o.Spec.Selector},
+			}
 		}
 	case *batchv1.Job:
 		o.Spec.Template = corev1.PodTemplateSpec{}

@@ -131,8 +131,8 @@ func TestCacheContainsTheSelectorsOfBudgets(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release", Labels: theirs, Annotations: map[string]string{"example.com/theirs": "x"}},
 		Spec:   policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}}
-	want := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release", Labels: map[string]string{v1beta1.LabelInstance: "cache", v1beta1.LabelManagedBy: "Helm"},
-		Annotations: map[string]string{}}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+	want := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release"},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
 	if diff := cmp.Diff(want, *store(t, budget)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
