@@ -18,8 +18,10 @@ import (
 const (
 	// handshake is the first byte of a client with TLS. No request of memcached begins with it.
 	handshake = 0x16
-	// connectionMemory is what a forwarded connection and a silent one cost the agent, in bytes.
+	// connectionMemory is what a forwarded connection costs the agent and the kernel, in bytes.
 	connectionMemory = 24 << 10
+	// maxSilent bounds the connections without a first byte. Each costs 6 KiB, with the kernel's.
+	maxSilent = 1024
 	// dialTimeout bounds the connection to memcached, which is in the same pod.
 	dialTimeout = 5 * time.Second
 	// refusal is what memcached answers, too.
@@ -35,6 +37,8 @@ type Forwarder struct {
 	withTLS, without string
 	// idle bounds the wait for the first byte, as memcached's idle_timeout bounds that for all others; 0 is no bound.
 	idle time.Duration
+	// limit is how many connections it forwards at most.
+	limit int64
 
 	forwarded, plain, allPlain, refused atomic.Int64
 	// lastPlain is in seconds of Unix time.
@@ -64,11 +68,10 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("listening for clients: %w", err)
 	}
-	limited := &connlimit.Listener{Listener: listener, Limit: int(cmdline.Connections(arguments))}
+	limit := cmdline.Connections(arguments)
 	memory.Limit(Memory(arguments))
-	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, dialTimeout) }
-	f := &Forwarder{listener: limited, dial: dial, withTLS: mode.Address("127.0.0.1", loopbackPort),
-		without: plain, idle: cmdline.IdleTimeout(arguments)}
+	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: int(min(limit, maxSilent))}, limit: limit, dial: dial,
+		withTLS: mode.Address("127.0.0.1", loopbackPort), without: plain, idle: cmdline.IdleTimeout(arguments)}
 	go f.serve(log)
 	return f, nil
 }
@@ -98,6 +101,17 @@ func (f *Forwarder) Close() {
 	}
 }
 
+// dial connects on a goroutine of its own, with whose end the stack is free that a connect needs: 4 KiB.
+func dial(address string) (server net.Conn, err error) {
+	dialed := make(chan struct{})
+	go func() {
+		defer close(dialed)
+		server, err = net.DialTimeout("tcp", address, dialTimeout)
+	}()
+	<-dialed
+	return server, err
+}
+
 func (f *Forwarder) serve(log *slog.Logger) {
 	f.countPlain(0)
 	connlimit.Serve(f.listener, log, func(conn net.Conn) { go f.accept(conn) })
@@ -118,7 +132,7 @@ func (f *Forwarder) accept(silent net.Conn) {
 	defer client.Close()
 	_ = client.SetReadDeadline(time.Time{})
 	defer f.forwarded.Add(-1)
-	if f.forwarded.Add(1) > int64(f.listener.Limit) {
+	if f.forwarded.Add(1) > f.limit {
 		f.refused.Add(1)
 		_, _ = io.WriteString(client, refusal)
 		return
