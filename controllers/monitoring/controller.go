@@ -120,15 +120,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		targets = r.Options.shardTargets(request.Namespace, memcacheds.Items)
 	}
+	var all []error // one that is rejected delays no other
 	for _, t := range targets {
 		if !r.kinds.has(t.kind) {
 			continue
 		}
 		if err := r.ensure(ctx, t); err != nil {
-			return ctrl.Result{}, fmt.Errorf("%s %s/%s: %w", t.kind.name, t.namespace, t.name, err)
+			all = append(all, fmt.Errorf("%s %s/%s: %w", t.kind.name, t.namespace, t.name, err))
 		}
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, errors.Join(all...)
 }
 
 // ensure applies an object with no more writes than necessary. An object of others

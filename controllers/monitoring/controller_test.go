@@ -406,6 +406,19 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 	}
 }
 
+func TestRejectedMonitoringObjectDelaysNoOther(t *testing.T) {
+	s := newStore()
+	s.fails = errors.New("a policy")
+	w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.MonitoringSpec{}))
+	for _, k := range []kind{podMonitor, prometheusRule} {
+		w.reconciler.kinds.found[k] = func() {}
+	}
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team"}})
+	if w.wantWrites(s.writes, ofTeam...); err == nil {
+		t.Error("it isn't retried")
+	}
+}
+
 func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
 	o := Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"}
 	spec := func(memcacheds ...v1beta1.Memcached) string {
