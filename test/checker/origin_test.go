@@ -74,6 +74,10 @@ func (o *fileOrigin) Abandon() { panic("the target is not lost") }
 
 func (o *fileOrigin) AwaitRouted(context.Context) { panic("the target does not serve before the end") }
 
+func (o *fileOrigin) Within(time.Duration) (deadline, limit time.Time) {
+	panic("no pod is deleted with a shorter grace period")
+}
+
 func (o *fileOrigin) Complete(handover.Result) {}
 
 // serveHandover runs a source until the test is over, and returns its address.
