@@ -50,7 +50,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwa
 endif
 
 # Every module that is formatted, vetted and linted.
-MODULES = . hack hack/cluster test bench
+MODULES = . hack hack/cluster hack/tools/site test bench
 GENERATED = api config/crd/bases config/rbac/role.yaml
 
 CLUSTER = $(CURDIR)/bin/cluster
@@ -124,6 +124,10 @@ manifests: ## Generate the CRDs from api/, and the operator's role from controll
 docs: ## Generate docs/api.md, docs/troubleshooting.md, docs/monitoring-metrics.md and config/monitoring.
 	$(HACK) ./docs
 
+# $(call installed,PROGRAMS,PACKAGES) installs packages of Debian unless one of the programs exists.
+installed = @command -v $(1) >/dev/null || if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(2); else \
+	echo 'this needs one of $(1): run "apt-get install $(2)" as root'; exit 1; fi >&2
+
 # Build the site of docs/ in dist/site; the first build takes three minutes.
 docs-site:
 	rm -rf dist/site
@@ -135,8 +139,7 @@ vet:
 lint: ## Run golangci-lint; its first build takes minutes.
 	@for module in $(MODULES); do echo "golangci-lint $$module" && (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
 prose: ## Check the wording of PROSE; the first build takes two minutes and needs a C compiler.
-	@command -v cc >/dev/null || if [ "$$(id -u)" = 0 ]; then echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; else \
-	echo 'the prose check needs a C compiler: run "apt-get install gcc libc6-dev" as root'; exit 1; fi >&2
+	$(call installed,cc,gcc libc6-dev)
 	@$(VALE) test hack/vale
 	@$(VALE) $(addprefix ./,$(PROSE))
 
@@ -173,7 +176,7 @@ check-vet:
 	@$(MAKE) --no-print-directory vet MODULES='. test bench'
 	@unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
-check-lint: lint prose check-modules check-workflows check-commits docs-site
+check-lint: lint prose check-modules check-workflows check-commits check-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
 check-tools:
@@ -203,6 +206,12 @@ check-modules:
 	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
 check-workflows:
 	@$(CI_TOOL) actionlint
+
+# Test the site in a browser; it looks at pages in both colour schemes and writes what it saw into dist/site-pictures.
+check-site:
+	$(call installed,chromium-headless-shell google-chrome,chromium-headless-shell)
+	rm -rf dist/site-pictures && mkdir -p dist/site-pictures
+	go -C hack/tools/site test -json -count=1 -artifacts -outputdir $(CURDIR)/dist/site-pictures .
 
 # Check the subjects of the commits since release 1.0.0.
 check-commits:

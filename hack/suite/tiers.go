@@ -89,7 +89,7 @@ var tiers = []tier{
 	{name: "tools", suites: []suite{code, all}, lane: computes, nice: 15, target: "check-tools",
 		what: "the programs in `hack`, the benchmarks' own code and the test libraries"},
 	{name: "lint", suites: []suite{all}, lane: computes, nice: 15, target: "check-lint",
-		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and that the site of the documents builds"},
+		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and the site of the documents in a browser"},
 	{name: "e2e", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,
 		what: "the operator on a cluster, from a pod: the local one, or that in `KUBECONFIG`"},
 	{name: "hostile", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster}, target: "tier-hostile", strict: true,
