@@ -241,7 +241,7 @@ func TestRemovalNamesTheClusterRolesThatOLMKeeps(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the bundle has the ClusterRoles %q: %v", files, err)
 	}
-	removal := section(t, read(t, "docs/install.md"), "### Remove")
+	removal := section(t, read(t, "docs/install.md"), "## Remove")
 	for _, file := range files {
 		if name, _, _ := strings.Cut(path.Base(file), "_"); !strings.Contains(removal, name) {
 			t.Errorf("docs/install.md doesn't name %s in \"Remove\"", name)
