@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,4 +155,18 @@ func TestSilentAndSurplusClientsLetNoOtherWait(t *testing.T) {
 		}
 		wantConnections(t, f, Connections{AllPlain: 2, Refused: 4})
 	})
+}
+
+// The memory limit counts each of the connections, and not as many silent ones in addition.
+func TestSilentClientsAreBoundedForAnyNumberOfConnections(t *testing.T) {
+	for connections, silent := range map[int64]int{64: 64, 100_000: maxSilent} {
+		f, err := Start([]string{"-Z", "-l", "notls:127.0.0.1", "-p", "0", "-c", strconv.FormatInt(connections, 10)}, 1, "", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if f.limit != connections || f.listener.Limit != silent {
+			t.Errorf("of %d connections, %d are forwarded and %d can be silent, want %d", connections, f.limit, f.listener.Limit, silent)
+		}
+	}
 }
