@@ -26,7 +26,7 @@ import (
 // address is where hugo.yaml says that the site is published.
 const address = "https://memcached-operator.github.io/memcached-operator/"
 
-// serve builds the site for a server of its own, which it returns with the site's folder.
+// serve builds the site, and that of a release in it, for a server that it returns with the site's folder.
 func serve(t *testing.T) (server *httptest.Server, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,10 +45,12 @@ func serve(t *testing.T) (server *httptest.Server, dir string) {
 		_, _ = w.Write(page)
 	}))
 	t.Cleanup(server.Close)
-	hugo := exec.Command("go", "tool", "hugo", "--source", "../../site", "--destination", dir, "--panicOnWarning", "--noBuildLock")
-	hugo.Env = append(os.Environ(), "HUGO_PARAMS_ADDRESS="+server.URL+"/")
-	if out, err := hugo.CombinedOutput(); err != nil {
-		t.Fatalf("building the site: %v\n%s", err, out)
+	for _, release := range []string{"", "1.0.0"} {
+		hugo := exec.Command("go", "tool", "hugo", "--source", "../../site", "--destination", filepath.Join(dir, release), "--panicOnWarning", "--noBuildLock")
+		hugo.Env = append(os.Environ(), "HUGO_PARAMS_ADDRESS="+server.URL+"/", "HUGO_PARAMS_RELEASES=1.0.0", "HUGO_PARAMS_RELEASE="+release)
+		if out, err := hugo.CombinedOutput(); err != nil {
+			t.Fatalf("building the site: %v\n%s", err, out)
+		}
 	}
 	return server, dir
 }
