@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -109,19 +110,23 @@ func TestLinksOfTheSiteResolve(t *testing.T) {
 func TestSitePassesInABrowser(t *testing.T) {
 	const missing = "/runbooks/none.html"
 	server, dir := serve(t)
-	browser, err := exec.LookPath("chromium-headless-shell")
+	program, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
-		browser, err = exec.LookPath("google-chrome")
+		program, err = exec.LookPath("google-chrome")
 	}
 	if err != nil {
 		t.Fatal(`a browser is missing: run "apt-get install chromium-headless-shell" as root`)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // it takes 8 seconds
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	copying := browser.SetPermissionParams{Permission: &browser.PermissionDescriptor{Name: "clipboard-write"}, Setting: browser.PermissionSettingGranted}
+	if _, err := chromedp.CallBrowser(ctx, browser.SetPermission, copying); err != nil {
+		t.Fatal(err)
+	}
 	console := chromedp.Console(ctx)
 	tooWide := chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)
 	for _, scheme := range []string{"light", "dark"} {
@@ -155,7 +160,7 @@ func TestSitePassesInABrowser(t *testing.T) {
 			if found, err := chromedp.Run(ctx, chromedp.Location()); err != nil || found != server.URL+"/api.html"+field {
 				t.Errorf("the search leads to %s, %v", found, err)
 			}
-			look("page", open("/tls.html"), chromedp.ScrollIntoView(".copy"))
+			look("page", open("/tls.html"), chromedp.Click(".copy"), chromedp.WaitVisible(`//button[.="Copied"]`))
 			look("tables", open("/changes.html"))
 			look("missing", open(missing), chromedp.WaitVisible("main a"))
 			if width == 400 {
