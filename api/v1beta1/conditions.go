@@ -25,12 +25,12 @@ const (
 const (
 	// ReasonAllShardsReady: all desired shards are ready.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	ReasonAllShardsReady = "AllShardsReady"
 	// ReasonShardsNotReady: some shards aren't ready; the message names them, with the cause
 	// of each.
 	//
-	// Do: wait while shards start. If it lasts, read the reason of Degraded and the state of
+	// Do: Wait while shards start. If it lasts, read the reason of Degraded and the state of
 	// the shard's pod.
 	ReasonShardsNotReady = "ShardsNotReady"
 	// ReasonNoShards: spec.size is 0, so there is no shard to connect to, to back up or to
@@ -44,33 +44,33 @@ const (
 const (
 	// ReasonUpToDate: all shards match the spec.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	ReasonUpToDate = "UpToDate"
 	// ReasonKeepingImage: all shards match the spec, which leaves the image or the version to the
 	// operator, and the operator has another default image now. It updates a few Memcacheds at
 	// a time, and none after the update of one is Degraded. This one keeps its image until then.
 	//
-	// Do: wait. To update now, or to keep the version, set spec.version. If another update is
+	// Do: Wait. To update now, or to keep the version, set spec.version. If another update is
 	// Degraded, the operator's administrator has to look for it, in all namespaces: Memcacheds
 	// that are Degraded and have a status.update.
 	ReasonKeepingImage = "KeepingImage"
 	// ReasonScalingOut: the operator is adding shards.
 	//
-	// Do: wait. If it lasts, read the reason of Degraded: a quota, an admission policy or a
+	// Do: Wait. If it lasts, read the reason of Degraded: a quota, an admission policy or a
 	// lack of nodes can prevent it.
 	ReasonScalingOut = "ScalingOut"
 	// ReasonScalingIn: the operator is deleting the shards with the highest ordinals.
 	//
-	// Do: wait. Keep the deleted servers out of the configuration of your clients.
+	// Do: Wait. Keep the deleted servers out of the configuration of your clients.
 	ReasonScalingIn = "ScalingIn"
 	// ReasonShardsStarting: all shards exist, and some aren't ready yet.
 	//
-	// Do: wait. If it lasts, read the reason of Degraded and the state of the shard's pod.
+	// Do: Wait. If it lasts, read the reason of Degraded and the state of the shard's pod.
 	ReasonShardsStarting = "ShardsStarting"
 	// ReasonUpdatingShard: the operator is applying a change to the shard that the message
 	// names.
 	//
-	// Do: wait. status.update shows the progress.
+	// Do: Wait. status.update shows the progress.
 	ReasonUpdatingShard = "UpdatingShard"
 	// ReasonPaused: spec.paused is true, so the operator changes nothing.
 	//
@@ -78,12 +78,12 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonDeleting: the Memcached is being deleted, and its shards with it.
 	//
-	// Do: wait.
+	// Do: Wait.
 	ReasonDeleting = "Deleting"
 	// ReasonWaitingForGarbageCollection: objects of a deleted Memcached with the same name
 	// still exist, and Kubernetes is deleting them.
 	//
-	// Do: wait. If it lasts, look for a finalizer on the objects that the message names.
+	// Do: Wait. If it lasts, look for a finalizer on the objects that the message names.
 	ReasonWaitingForGarbageCollection = "WaitingForGarbageCollection"
 	// ReasonRetrying: a request to the API server failed; the message says why. The operator
 	// retries. For a schedule, the API server rejects the backup of a run, and the operator
@@ -94,12 +94,12 @@ const (
 	// ReasonBootstrapping: the shards of a new Memcached are being filled from a snapshot.
 	// They serve, and Ready is False until the restore has finished.
 	//
-	// Do: wait for the MemcachedRestore that status.bootstrap names.
+	// Do: Wait for the MemcachedRestore that status.bootstrap names.
 	ReasonBootstrapping = "Bootstrapping"
 	// ReasonBackingUp: the Memcached is being deleted, and its final backup is running. The
 	// shards keep serving.
 	//
-	// Do: wait. To delete it without a backup, set spec.deletionPolicy to Delete.
+	// Do: Wait. To delete it without a backup, set spec.deletionPolicy to Delete.
 	ReasonBackingUp = "BackingUp"
 )
 
@@ -133,7 +133,7 @@ const (
 	// GateImageNotVerified: the preflight check of the new image hasn't passed yet on every
 	// node that hosts a shard.
 	//
-	// Do: wait. If it lasts, list the preflight pods and read the reason of Degraded.
+	// Do: Wait. If it lasts, list the preflight pods and read the reason of Degraded.
 	GateImageNotVerified Gate = "ImageNotVerified"
 	// GateSecretInvalid: the change switches TLS or authentication on, or replaces a pod that uses
 	// it, and the shard's agent can't use the Secret of spec.tls or spec.auth. The condition Degraded
@@ -144,35 +144,35 @@ const (
 	// GateShardInTransition: another shard is starting, is being replaced, or hasn't
 	// reported its start yet.
 	//
-	// Do: wait. If it lasts, look at the state of that shard's pod.
+	// Do: Wait. If it lasts, look at the state of that shard's pod.
 	GateShardInTransition Gate = "ShardInTransition"
 	// GateShardUnavailable: another shard isn't ready, and the operator makes at most one
 	// shard unavailable at a time.
 	//
-	// Do: wait, or fix that shard: its message in status.shards has the cause.
+	// Do: Wait, or fix that shard: its message in status.shards has the cause.
 	GateShardUnavailable Gate = "ShardUnavailable"
 	// GateMinPeriodNotElapsed: updateStrategy.minPeriodSeconds haven't passed since the
 	// update of the previous shard.
 	//
-	// Do: wait, or lower minPeriodSeconds.
+	// Do: Wait, or lower minPeriodSeconds.
 	GateMinPeriodNotElapsed Gate = "MinPeriodNotElapsed"
 	// GateOutsideMaintenanceWindow: none of updateStrategy.maintenanceWindows is open.
 	//
-	// Do: wait for the next window, or remove the windows to update now.
+	// Do: Wait for the next window, or remove the windows to update now.
 	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
 	// GateHitRatioNotRecovered: the hit ratio of the previous shard hasn't recovered yet.
 	//
-	// Do: wait, or change updateStrategy.hitRatioGate.
+	// Do: Wait, or change updateStrategy.hitRatioGate.
 	GateHitRatioNotRecovered Gate = "HitRatioNotRecovered"
 	// GateRestoreRunning: the next shard will be replaced, and a MemcachedRestore writes items
 	// into this Memcached. Restores that haven't started wait until the shard is replaced.
 	//
-	// Do: wait, or delete the MemcachedRestore that the message names.
+	// Do: Wait, or delete the MemcachedRestore that the message names.
 	GateRestoreRunning Gate = "RestoreRunning"
 	// GateEmptyStartNotAnnounced: the next shard will be replaced, and the status hasn't announced
 	// yet that it starts empty, or would if the handover failed.
 	//
-	// Do: nothing: the operator announces it and continues.
+	// Do: Nothing: the operator announces it and continues.
 	GateEmptyStartNotAnnounced Gate = "EmptyStartNotAnnounced"
 )
 
@@ -180,7 +180,7 @@ const (
 const (
 	// ReasonAsExpected: no problem requires manual intervention.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	ReasonAsExpected = "AsExpected"
 	// ReasonProtectionNotStated: the shards require a login or serve TLS, and the spec neither requires it
 	// nor switches it off: the field was removed, or was lost while an older release of the operator was
@@ -332,7 +332,7 @@ const (
 const (
 	// EventShardReady: a shard became ready for the first time, or again without a restart.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventShardReady = "ShardReady"
 	// EventShardNotReady: a shard is no longer ready, and no update restarts it; the message says
 	// why.
@@ -349,19 +349,19 @@ const (
 	// EventShardKeptItems: a shard restarted with its items; the message has the number
 	// before and after.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventShardKeptItems = "ShardKeptItems"
 	// EventShardHandedOver: a shard moved to another pod with its items; the message has the number
 	// before and after, how long the shard was unavailable, and in mode Available for how long
 	// clients could read an older value than the one stored last.
 	//
-	// Do: nothing. If items are missing, they were stored last in a larger memory, or the pod was
+	// Do: Nothing. If items are missing, they were stored last in a larger memory, or the pod was
 	// given less time than its terminationGracePeriodSeconds.
 	EventShardHandedOver = "ShardHandedOver"
 	// EventNodeLeaves: a shard moves to another node because its node is cordoned or has one of the
 	// taints of updateStrategy.handover.nodeDrain.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventNodeLeaves = "NodeLeaves"
 	// EventScaled: the number of shards changed, and with it the shard of some keys.
 	//
@@ -369,17 +369,17 @@ const (
 	EventScaled = "Scaled"
 	// EventUpdateStarted: an update of the shards began.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventUpdateStarted = "UpdateStarted"
 	// EventUpdateFinished: all shards match the spec; the message has the share of kept
 	// items, and for how long shards were unavailable.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventUpdateFinished = "UpdateFinished"
 	// EventHitRatioMeasured: the hit ratio is back after an update, or wasn't within 30 minutes; the
 	// message has the number of misses that the update caused. status.lastUpdate keeps it.
 	//
-	// Do: nothing if it is back. Otherwise compare the items before and after in status.lastUpdate;
+	// Do: Nothing if it is back. Otherwise compare the items before and after in status.lastUpdate;
 	// spec.updateStrategy.hitRatioGate stops the next update until a shard has its hit ratio back.
 	EventHitRatioMeasured = "HitRatioMeasured"
 	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty: a pod
@@ -399,7 +399,7 @@ const (
 	EventBootstrapFinished = "BootstrapFinished"
 	// EventRefillStarted: a lost shard is being refilled from a backup.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventRefillStarted = "RefillStarted"
 	// EventRefillSkipped: a lost shard stays empty: no complete backup from before the loss
 	// is recent enough.

@@ -155,7 +155,7 @@ const (
 	// ReasonWaitingForSchedule: the schedule is active; status.nextScheduleTime has the next
 	// run.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	ReasonWaitingForSchedule = "WaitingForSchedule"
 	// ReasonSuspended: spec.suspend is true, so no backup is created.
 	//
@@ -187,7 +187,7 @@ const (
 	EventMissedSchedule = "MissedSchedule"
 	// EventBackupPruned: the retention deleted an old backup.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventBackupPruned = "BackupPruned"
 	// EventScheduleInvalid: spec.schedule or spec.timeZone isn't valid.
 	//

@@ -320,15 +320,15 @@ const ConditionSucceeded = "Succeeded"
 const (
 	// ReasonStarting: the Job was created, or is about to be.
 	//
-	// Do: wait.
+	// Do: Wait.
 	ReasonStarting = "Starting"
 	// ReasonCopying: the Job is copying items; status.progress shows how far it is.
 	//
-	// Do: wait.
+	// Do: Wait.
 	ReasonCopying = "Copying"
 	// ReasonSucceeded: the backup or the restore is complete.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	ReasonSucceeded = "Succeeded"
 
 	// ReasonMemcachedNotFound: no Memcached of that name exists in this namespace. The operator
@@ -351,7 +351,7 @@ const (
 	// ReasonBackupNotComplete: the backup is running, and the restore waits for it; or the
 	// backup failed.
 	//
-	// Do: wait, or restore from another backup.
+	// Do: Wait, or restore from another backup.
 	ReasonBackupNotComplete = "BackupNotComplete"
 	// ReasonBackupDeleting: the backup is being deleted.
 	//
@@ -370,12 +370,12 @@ const (
 	// ReasonShardReplaced: a shard of the Memcached is being replaced, or is next, and the new
 	// pod would not have the restored items. The restore waits.
 	//
-	// Do: wait. If it lasts, look at status.update of the Memcached.
+	// Do: Wait. If it lasts, look at status.update of the Memcached.
 	ReasonShardReplaced = "ShardReplaced"
 	// ReasonRestoreRunning: another restore writes into the same shards, and this one waits for
 	// it. Restores of different shards run at once.
 	//
-	// Do: wait, or delete the MemcachedRestore that the message names.
+	// Do: Wait, or delete the MemcachedRestore that the message names.
 	ReasonRestoreRunning = "RestoreRunning"
 	// ReasonJobDeleted: a user or another controller deleted the Job before it had finished.
 	//
@@ -490,11 +490,11 @@ const (
 const (
 	// EventBackupStarted: a backup of this Memcached began.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventBackupStarted = "BackupStarted"
 	// EventBackupComplete: a backup of this Memcached is complete.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventBackupComplete = "BackupComplete"
 	// EventBackupFailed: a backup of this Memcached failed; the message has the reason.
 	//
@@ -502,7 +502,7 @@ const (
 	EventBackupFailed = "BackupFailed"
 	// EventSnapshotDeleted: a snapshot was deleted together with its MemcachedBackup.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventSnapshotDeleted = "SnapshotDeleted"
 	// EventSnapshotRetained: a MemcachedBackup was deleted and its snapshot stays in the
 	// store; the message has its path.
@@ -512,15 +512,15 @@ const (
 	// EventDeletionBlocked: the deletion of a MemcachedBackup waits for a restore that reads
 	// its snapshot.
 	//
-	// Do: wait, or delete the restore.
+	// Do: Wait, or delete the restore.
 	EventDeletionBlocked = "DeletionBlocked"
 	// EventRestoreStarted: a restore into this Memcached began.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventRestoreStarted = "RestoreStarted"
 	// EventRestoreComplete: a restore into this Memcached is complete.
 	//
-	// Do: nothing.
+	// Do: Nothing.
 	EventRestoreComplete = "RestoreComplete"
 	// EventRestoreFailed: a restore into this Memcached failed; the message has the reason.
 	//
