@@ -33,6 +33,7 @@ async function search() {
 input.addEventListener('input', search);
 document.addEventListener('keydown', event => {
   if (event.key === 'Escape') found.hidePopover();
+  if (event.key === 'Enter' && event.target === input) found.querySelector('a')?.click();
   if (event.key === '/' && document.activeElement !== input) { event.preventDefault(); input.focus(); }
 });
 document.addEventListener('click', event => found.contains(event.target) || event.target === input || found.hidePopover());
