@@ -24,9 +24,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// address is where hugo.yaml says that the site is published.
-const address = "https://memcached-operator.github.io/memcached-operator/"
-
 // serve builds the site, and that of a release in it, for a server that it returns with the site's folder.
 func serve(t *testing.T) (server *httptest.Server, dir string) {
 	t.Helper()
@@ -181,7 +178,10 @@ func TestSitePassesInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for message, err := range console {
-		if err != nil || message.Text == end {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message.Text == end {
 			break
 		}
 		if message.URL != server.URL+missing {
@@ -193,6 +193,14 @@ func TestSitePassesInABrowser(t *testing.T) {
 // Editors read the schema that the first line of a sample names.
 func TestSamplesFollowTheirSchemas(t *testing.T) {
 	_, dir := serve(t)
+	var config struct{ Params struct{ Address string } }
+	settings, err := os.ReadFile("../../site/hugo.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(settings, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	samples, err := filepath.Glob("../../../config/samples/cache_*.yaml")
 	if err != nil || len(samples) < 6 {
 		t.Fatalf("%d samples, %v", len(samples), err)
@@ -203,7 +211,7 @@ func TestSamplesFollowTheirSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, _, _ := bytes.Cut(content, []byte("\n"))
-		name, found := strings.CutPrefix(string(first), "# yaml-language-server: $schema="+address)
+		name, found := strings.CutPrefix(string(first), "# yaml-language-server: $schema="+config.Params.Address)
 		if !found {
 			t.Errorf("%s begins with %q, which names no schema", sample, first)
 			continue
