@@ -8,6 +8,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -60,6 +61,24 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 		keysStay(step.what)
 	}
 	check()
+}
+
+// The copy of all items takes 24 s at the rate that spares clients, and the kubelet kills the pod before.
+func TestPodThatIsSoonKilledHandsOverTheItemsUsedLast(t *testing.T) {
+	t.Parallel()
+	const (
+		size, last   = 1_200_000, 10_000
+		graceSeconds = 20
+	)
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(1, suite.Memory("256Mi")))
+	s.Available("cache")
+	s.Must(s.Items("cache", 0, size).Fill())
+	set, pod := s.Written("cache", 0, last), s.Pods("cache")["cache-0"]
+	s.Must(k.Delete(s.Ctx, &pod, client.GracePeriodSeconds(graceSeconds)))
+	m := s.replaced("cache", 0, pod)
+	s.handedOver("deletion", m, 0, set, last)
+	s.Logf("of %d items, %d are handed over", size, s.Shard(m, 0).Items)
 }
 
 func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
