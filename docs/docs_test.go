@@ -167,18 +167,13 @@ func TestDocumentsInstallAnExistingRelease(t *testing.T) {
 	if err != nil || len(releases) == 0 {
 		t.Fatalf("%v, %v", releases, err)
 	}
-	var documents int
 	for path, document := range markdown(t) {
 		for _, ref := range installed.FindAllStringSubmatch(document, -1) {
-			documents++
 			version := strings.TrimPrefix(ref[1], "v")
 			if _, err := os.Stat(filepath.Join(root, "catalog/releases", version)); err != nil {
 				t.Errorf("%s installs %s, which is no release: %v", path, ref[1], err)
 			}
 		}
-	}
-	if documents < 3 {
-		t.Errorf("%d documents install a release", documents)
 	}
 }
 

@@ -39,7 +39,7 @@ $0 != "```" {
 	if (language == "yaml") text = text $0 "\n"
 	if (language == "console" && prose !~ /similar to this:$/) print "expect '" $0 "'"
 	if (language == "shell" && !/^kind /) {
-		installed += sub(/^kubectl apply --server-side -k "https:\/\/.*$/, "make deploy-as-generated")
+		installed += sub(/^kubectl apply --server-side -f https:\/\/.*$/, "make deploy-as-generated")
 		gsub(/ -f cache\.yaml/, " -f \"$directory/cache.yaml\"")
 		text = text $0 "\n"
 	}

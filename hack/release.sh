@@ -11,7 +11,7 @@ version="${1:-}" digest="${2:-}"
 
 # What a release changes and commits. The generators also write config/crd/bases and the role, which must not change.
 changed="Makefile CHANGELOG.md images.yaml config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 \
-bundle bundle.Dockerfile catalog README.md docs/quickstart.md docs/install.md charts"
+bundle bundle.Dockerfile catalog docs/install.md charts"
 paths="$changed config/crd/bases config/rbac/role.yaml"
 undo="git restore --source=HEAD --staged --worktree -- $paths && git clean -fdq -- $paths"
 # For pull requests to https://github.com/k8s-operatorhub/community-operators, and the one with -prod of OpenShift.
@@ -52,11 +52,7 @@ name() {
 	set_line config/manager/kustomization.yaml '  newTag: ' "v$version"
 	set_line config/scorecard/kustomization.yaml '  newTag: ' "v$version"
 	if [[ "$version" != *-* ]]; then # the documents don't install a candidate
-		set_line README.md 'The commands above install the latest release, ' "$version."
-		sed -Ezi "s/\s+\(${version//./\\.}\)//g" README.md # marks what no release had before
-		for document in README.md docs/quickstart.md docs/install.md; do
-			set_line "$document" 'kubectl apply --server-side -k "https://.*\?ref=' "v$version\""
-		done
+		set_line docs/install.md 'kubectl apply --server-side -k "https://.*\?ref=' "v$version\""
 	fi
 	sed -Ei -e "s|^## \[Unreleased\]\$|&\n\n## [$version] - ${now%T*}|" \
 		-e "s|^(\[Unreleased\]: (.*)/compare/v)(.*)\.\.\.HEAD\$|\1$version...HEAD\n[$version]: \2/compare/v\3...v$version|" CHANGELOG.md
