@@ -129,6 +129,7 @@ func TestEachRequestIsCountedOnce(t *testing.T) {
 		{Verb: "create", Resource: "pods", Code: 201},
 		{Verb: "patch", Resource: "replicasets", Code: 200},
 		{Verb: "delete", Resource: "pods", Code: 200},
+		{Verb: "patch", Resource: "pods", Code: 200, DryRun: true},
 		{Verb: "patch", Resource: "memcacheds/status", Code: 409},
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201},
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 409},
@@ -137,7 +138,7 @@ func TestEachRequestIsCountedOnce(t *testing.T) {
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
 	}
 	got := countOf(requests)
-	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Rejected: 1}
+	want := Counts{Reads: 3, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Rejected: 1}
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

@@ -18,6 +18,8 @@ type Request struct {
 	// Received and Answered are times of the API server. A watch is answered when it begins.
 	Received, Answered time.Time
 	User, Verb         string
+	// DryRun requests store nothing.
+	DryRun bool
 	// Group is empty for the core API. Resource includes the subresource.
 	Group, Resource string
 	Namespace, Name string
@@ -37,7 +39,7 @@ type Kind int
 const (
 	// Upkeep is independent of work: the lease, and reviews of who reads the metrics.
 	Upkeep Kind = iota
-	// Read is a get or a list.
+	// Read is a get, a list, or a dry run.
 	Read
 	Watch
 	Event
@@ -51,7 +53,7 @@ func (r Request) Kind() Kind {
 	switch {
 	case r.Group == "coordination.k8s.io", r.Group == "authentication.k8s.io", r.Group == "authorization.k8s.io":
 		return Upkeep
-	case r.Verb == "get", r.Verb == "list":
+	case r.Verb == "get", r.Verb == "list", r.DryRun:
 		return Read
 	case r.Verb == "watch":
 		return Watch
@@ -87,7 +89,8 @@ func Parse(line []byte) (Request, bool, error) {
 	object, status := cmp.Or(e.ObjectRef, &auditv1.ObjectReference{}), cmp.Or(e.ResponseStatus, &metav1.Status{})
 	return Request{
 		Received: e.RequestReceivedTimestamp.UTC(), Answered: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb,
-		Group: object.APIGroup, Resource: strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/"), Namespace: object.Namespace,
+		DryRun: strings.Contains(e.RequestURI, "dryRun=All"),
+		Group:  object.APIGroup, Resource: strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/"), Namespace: object.Namespace,
 		Name: object.Name, Code: status.Code, Message: status.Message,
 	}, true, nil
 }
