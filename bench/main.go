@@ -23,7 +23,7 @@ var benchmarks = []report.Benchmark{
 }
 
 // others are commands that measure nothing.
-var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run}
+var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "charts": report.Redraw}
 
 func main() {
 	// A second interrupt ends the program at once, and leaves what it started.
@@ -50,5 +50,5 @@ func run(ctx context.Context, args []string) error {
 	for _, b := range benchmarks {
 		usage += fmt.Sprintf("\n  %-10s  %s", b.Name, b.Summary)
 	}
-	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data", usage, "demo", "dashboards")
+	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw docs/bench-*.svg again from the data in them", usage, "demo", "dashboards", "charts")
 }

@@ -119,14 +119,67 @@ func (r *Run) Write(result Result) error {
 	}
 	files := map[string][]byte{".md": text}
 	if result.Chart != nil {
-		files[".svg"] = result.Chart.SVG()
+		pictures, err := result.Chart.Pictures()
+		if err != nil {
+			return err
+		}
+		maps.Copy(files, pictures)
 	}
+	return write(filepath.Join(r.out, "bench-"+r.Name), files)
+}
+
+// write writes files of the repository by the ends of their names.
+func write(begin string, files map[string][]byte) error {
 	for end, content := range files {
-		if err := os.WriteFile(filepath.Join(r.out, "bench-"+r.Name+end), content, 0o644); err != nil { //nolint:gosec // files of the repository
+		if err := os.WriteFile(begin+end, content, 0o644); err != nil { //nolint:gosec // files of the repository
 			return err
 		}
 	}
 	return nil
+}
+
+// Redraw draws the charts in docs/ again, from the data in their pictures.
+func Redraw(context.Context, []string) error {
+	root, err := cluster.Root()
+	if err != nil {
+		return err
+	}
+	files, err := redrawn(filepath.Join(root, "docs"))
+	if err != nil {
+		return err
+	}
+	return write("", files)
+}
+
+// redrawn returns the pictures of the charts in a folder by their paths.
+func redrawn(folder string) (map[string][]byte, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "bench-*.svg"))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, file := range files {
+		begin := strings.TrimSuffix(file, ".svg")
+		if strings.HasSuffix(begin, briefName) {
+			continue
+		}
+		content, err := os.ReadFile(file) //nolint:gosec // a file of the repository
+		if err != nil {
+			return nil, err
+		}
+		chart, err := Read(content)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		pictures, err := chart.Pictures()
+		if err != nil {
+			return nil, err
+		}
+		for end, picture := range pictures {
+			all[begin+end] = picture
+		}
+	}
+	return all, nil
 }
 
 // Document fills the template in. A value that is missing is an error.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,18 +61,18 @@ func TestQuantileIsTheSmallestValueThatAShareDoesNotExceed(t *testing.T) {
 
 func TestAxesFitTheSeries(t *testing.T) {
 	p := Panel{YTo: 100, Series: []Series{{Points: []Point{{-10, 100}, {0, 52}}}, {Points: []Point{{60, 90}}}}}
-	x, y := p.axes(90)
-	if x.from != -10 || x.to != 60 || x.step != 10 || y.from != 40 || y.to != 100 || y.at(40) != 300 || y.at(100) != 90 || y.at(70) != 195 || y.at(20) != 300 {
+	x, y := p.axes(90, 300)
+	if x.from != -10 || x.to != 60 || x.step != 10 || y.from != 0 || y.to != 100 || y.at(0) != 300 || y.at(100) != 90 || y.at(50) != 195 || y.at(-20) != 300 {
 		t.Errorf("x %+v, y %+v", x, y)
 	}
-	if got := y.ticks(); !slices.Equal(got, []float64{40, 60, 80, 100}) {
+	if got := y.ticks(); !slices.Equal(got, []float64{0, 20, 40, 60, 80, 100}) {
 		t.Errorf("ticks %v", got)
 	}
 	p = Panel{Series: []Series{{Points: []Point{{0, 0}, {30, 1234}}}}}
-	if _, y = p.axes(0); y.from != 0 || y.to != 1500 || y.step != 500 {
+	if _, y = p.axes(0, 300); y.from != 0 || y.to != 1500 || y.step != 500 {
 		t.Errorf("up to 1234: %+v", y)
 	}
-	if x, y = (Panel{}).axes(0); x.to != 1 || y.to != 1 {
+	if x, y = (Panel{}).axes(0, 300); x.to != 1 || y.to != 1 {
 		t.Errorf("without series: %+v, %+v", x, y)
 	}
 }
@@ -90,11 +92,15 @@ func TestStepIsOneTwoOrFive(t *testing.T) {
 func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
 	chart := Chart{Title: "A & B", Subtitle: `of "all" <things>`, Panels: []Panel{
 		{Title: "ratio & errors", XLabel: "seconds", YTo: 100, Series: []Series{
-			{Name: "a < b", Notes: []string{"kept <all>"}, Points: []Point{{-1, 50}, {5, 100}}}, {Name: "second", Points: []Point{{-1, 50}, {5, 99}}},
+			{Name: "a < b", Points: []Point{{-1, 50}, {5, 100}}}, {Name: "second", Color: 1, Points: []Point{{-1, 50}, {5, 99}}},
 		}},
 		{Title: "seconds", Series: []Series{{Name: "none"}, {Name: "long", Points: make([]Point, 21)}}},
-	}}
-	svg := chart.SVG()
+	}, Brief: []string{"second"}}
+	pictures, err := chart.Pictures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := pictures[".svg"]
 	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
@@ -102,7 +108,7 @@ func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, svg)
 		}
 	}
-	for _, want := range []string{"A &amp; B", "a &lt; b", "kept &lt;all&gt;", "prefers-color-scheme: dark", `<g class="s1">`, ">60</text>"} {
+	for _, want := range []string{"A &amp; B", "a &lt; b", "prefers-color-scheme: dark", `<g class="s1">`, ">60</text>"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -112,8 +118,46 @@ func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
 			t.Errorf("%d of %s, want %d", got, element, want)
 		}
 	}
-	_, y := chart.Panels[0].axes(0)
-	if labels := chart.Panels[0].labels(y); math.Abs(labels[1]-labels[0]) < 2*lineHeight {
-		t.Errorf("labels overlap: %v", labels)
+	if got, err := Read(svg); err != nil || !reflect.DeepEqual(got, chart) {
+		t.Errorf("the picture has the data %+v, %v, want %+v", got, err, chart)
+	}
+	brief := string(pictures["-brief.svg"])
+	if _, err := Read([]byte(brief)); err == nil || !strings.Contains(brief, "second") || strings.Contains(brief, "a &lt; b") || strings.Contains(brief, `class="mark"`) {
+		t.Errorf("the brief picture is\n%s", brief)
+	}
+}
+
+func TestPicturesOfTheDocumentsAreUpToDate(t *testing.T) {
+	files, err := redrawn("../../docs")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d pictures, %v", len(files), err)
+	}
+	for file, want := range files {
+		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s (%v) is not what its data gives now: run make charts", file, err)
+		}
+	}
+}
+
+func TestNamesStandAtTheirOwnLineOnly(t *testing.T) {
+	plot := box{0, 0, 600, 200}
+	flat := func(y float64) (all []Point) {
+		for x := range 150 {
+			all = append(all, Point{float64(4 * x), y})
+		}
+		return all
+	}
+	name := box{width: 80, height: labelHeight}
+	for _, c := range []struct {
+		other float64
+		fits  bool
+	}{{160, true}, {100, false}, {104, false}, {120, true}, {80, true}} {
+		at, fits := name.beside(0, [][]Point{flat(100), flat(c.other)}, nil, plot)
+		if above := at.top < 100; fits != c.fits || fits && above != (c.other > 100) {
+			t.Errorf("a line at %v: the name is at %+v, %t", c.other, at, fits)
+		}
+	}
+	if at, fits := name.beside(0, [][]Point{flat(100)}, []box{{0, 0, 600, 100}}, plot); !fits || at.top < 100 {
+		t.Errorf("where another name stands: %+v, %t", at, fits)
 	}
 }

@@ -67,7 +67,11 @@ func TestDisturbanceIsTheShareOfOtherPrograms(t *testing.T) {
 
 func TestChartShowsEachRun(t *testing.T) {
 	// Three lines of two runs, and two lines of two runs and of none.
-	if got := bytes.Count(sampleDocument().chart().SVG(), []byte("<circle")); got != 3*2+2*3 {
+	pictures, err := sampleDocument().chart().Pictures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Count(pictures[".svg"], []byte("<circle")); got != 3*2+2*3 {
 		t.Errorf("it has %d marks", got)
 	}
 }

@@ -133,9 +133,9 @@ func (d document) chart() report.Chart {
 		Subtitle: fmt.Sprintf("%d shards each, all created and all updated at once", scale.Shards),
 		Panels: []report.Panel{
 			{Title: "Seconds until all are done", XLabel: "Memcacheds", Series: []report.Series{
-				{Name: "update", Points: seconds[phaseUpdate]}, {Name: "create", Points: seconds[phaseCreate]}, {Name: "restart", Points: seconds[phaseRestart]},
+				{Name: "update", Points: seconds[phaseUpdate]}, {Name: "create", Color: 1, Points: seconds[phaseCreate]}, {Name: "restart", Color: 2, Points: seconds[phaseRestart]},
 			}},
-			{Title: "Memory of the operator, MiB", XLabel: "Memcacheds", Series: []report.Series{{Name: "peak", Points: peak}, {Name: "after create", Points: now}}},
+			{Title: "Memory of the operator, MiB", XLabel: "Memcacheds", Series: []report.Series{{Name: "peak", Points: peak}, {Name: "after create", Color: 1, Points: now}}},
 		},
 	}
 }

@@ -153,7 +153,12 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 		}},
 	} {
 		d := document{options: parsed(t, c.kind, c.args...)}
+		used := map[int]string{}
 		for i, v := range c.kind.variants {
+			if color, known := colors[v.name]; !known || used[color] != "" {
+				t.Errorf("%s has no color of its own: that of %q", v.name, used[color])
+			}
+			used[colors[v.name]] = v.name
 			d.results = append(d.results, []result{sample(v, float64(6*i))})
 			c.want = append(c.want, v.does)
 		}

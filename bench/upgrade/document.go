@@ -147,27 +147,23 @@ func factor(value, first float64) string {
 	return fmt.Sprintf(" (%.0f ×)", ratio)
 }
 
+// colors of the variants, the same in all charts.
+var colors = map[string]int{"this operator": 0, "by handover": 1, "mode Available": 1, "StatefulSet": 2, "Deployments": 3, "mode Disabled": 4}
+
 func (d document) chart() report.Chart {
 	ratio := report.Panel{Title: "Hit ratio, %", XLabel: "seconds since the change", YTo: 100}
 	errors := report.Panel{Title: "Failed operations per second", XLabel: "seconds since the change"}
 	for _, rounds := range d.results {
 		r := medianOf(rounds)
-		f := r.figures()
-		recovery := "hit ratio back after " + report.Seconds(f.recovery, 0)
-		if !f.recovered {
-			recovery = "hit ratio not back within " + report.Seconds(f.ran, 0)
-		}
 		ratios, failed := r.points()
-		ratio.Series = append(ratio.Series, report.Series{Name: r.variant.name, Points: ratios, Notes: []string{
-			report.Seconds(f.lossDuration(), 1) + " of traffic lost", recovery, fmt.Sprintf("%.4g%% of items kept", 100*float64(f.kept)/float64(f.unread)),
-		}})
-		errors.Series = append(errors.Series, report.Series{Name: r.variant.name, Points: failed})
+		ratio.Series = append(ratio.Series, report.Series{Name: r.variant.name, Color: colors[r.variant.name], Points: ratios})
+		errors.Series = append(errors.Series, report.Series{Name: r.variant.name, Color: colors[r.variant.name], Points: failed})
 	}
 	return report.Chart{
 		Title: d.options.kind.title(d.options),
 		Subtitle: fmt.Sprintf("%d shards of %s items, %s operations per second, 80%% get and 20%% set, keys by Zipf's law",
 			shards, report.Number(d.options.keysPerShard), report.Number(d.options.rate)),
-		Panels: []report.Panel{ratio, errors},
+		Panels: []report.Panel{ratio, errors}, Brief: d.options.kind.brief,
 	}
 }
 

@@ -37,10 +37,6 @@ type figures struct {
 	mostP99 time.Duration
 }
 
-func (f figures) lossDuration() time.Duration {
-	return time.Duration(f.loss.Seconds * float64(time.Second))
-}
-
 func (r result) figures() figures {
 	began := r.report.Began.Add(warmUp)
 	half := began.Add(r.change.Sub(began) / 2)

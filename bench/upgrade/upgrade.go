@@ -51,6 +51,8 @@ type kind struct {
 	items, bytes, rounds int
 	// during reports the latencies until the change is done.
 	during bool
+	// brief are the variants of the picture in the README.
+	brief []string
 }
 
 var (
@@ -71,7 +73,7 @@ var upgrade = kind{
 	title: func(o options) string {
 		return fmt.Sprintf("An upgrade of memcached from %s to %s under load", o.from, o.to)
 	},
-	from: "1.6.38", items: shards * 10_000, rounds: 5,
+	from: "1.6.38", items: shards * 10_000, rounds: 5, brief: []string{"this operator", "StatefulSet"},
 	variants: []variant{
 		{"this operator", "`spec.version` of a Memcached with 3 shards is changed", applyMemcached, applyMemcached, memcachedUpToDate},
 		{"by handover", "the same with `spec.updateStrategy.type: Handover` and `spec.updateStrategy.handover.mode: Available`", applyAvailable, applyAvailable, memcachedUpToDate},
@@ -122,7 +124,7 @@ func (k kind) options(flags *flag.FlagSet) *options {
 	flags.IntVar(&o.keysPerShard, "keys", 10_000, "keys per shard")
 	flags.IntVar(&o.rounds, "rounds", k.rounds, "how often each variant is measured")
 	flags.DurationVar(&o.before, "before", 15*time.Second, "how long the load runs before the change")
-	flags.DurationVar(&o.after, "after", 45*time.Second, "how long the load runs after the change at least")
+	flags.DurationVar(&o.after, "after", time.Minute, "how long the load runs after the change at least")
 	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the choice of keys: the same seed gives the same load")
 	return o
