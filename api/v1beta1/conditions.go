@@ -176,7 +176,7 @@ const (
 	GateEmptyStartNotAnnounced Gate = "EmptyStartNotAnnounced"
 )
 
-// Reasons of Degraded. When several apply, the condition has the first of this list.
+// Reasons of Degraded. When several apply, the condition has one of them.
 const (
 	// ReasonAsExpected: no problem requires manual intervention.
 	//
