@@ -124,6 +124,8 @@ var scenarios = map[string]scenario{
 	"a refill":                             {begins: spec{"size": int64(2), "backup": spec{"refill": spec{"mode": "NewestBackup", "maxAgeSeconds": int64(86400)}}}, then: []func(*World){deletesPod("cache-1")}},
 	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "access": spec{"hashing": spec{"algorithm": "Ketama"}}, "backup": spec{"bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}})}, filled: true, settles: true},
 
+	"a bootstrap of one whose shards stayed": {begins: spec{"size": int64(2)}, then: []func(*World){abandons, makes(spec{"size": int64(2), "backup": spec{"bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}})}, seconds: 2, keeps: true, settles: true},
+
 	"a replacement of shards with a refill": {begins: spec{"size": int64(2), "backup": spec{"refill": spec{"mode": "NewestBackup", "maxAgeSeconds": int64(86400)}}}, then: []func(*World){backsUp, set(spec{"memory": "128Mi"})}, seconds: 5},
 
 	"rejected arguments while another node does not answer": {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"config": spec{"extraArgs": []any{"-R", "0"}}}), loses("cache-1")}, seconds: 5, keeps: true},
@@ -295,6 +297,9 @@ func deletes(w *World) {
 	w.must(simtest.Get[*v1beta1.Memcached](w.Server, "cache") != nil, "there is no Memcached to delete")
 	w.remove("cache")
 }
+
+// abandons deletes the Memcached without its shards.
+func abandons(w *World) { w.orphan(simtest.Get[*v1beta1.Memcached](w.Server, "cache")) }
 
 func makes(s spec) func(*World) {
 	return func(w *World) { w.must(w.Make("cache", s), "the Memcached is rejected") }

@@ -37,7 +37,7 @@ var mustHappen = []string{
 	"the operator is killed", "the operator restarts", "memcached in pod %s crashes", "%s does not answer", "%s is back", "the kubelet misses a change of pod %s",
 
 	"creates %s: %s", "has %s: %s", "is rejected: %v", "deletes %s", "deletes pod %s", "retries %s",
-	"changes %s %s", "deletes %s %s", "deletes ReplicaSet %s and keeps its pod", "creates a foreign %s %s",
+	"changes %s %s", "deletes %s %s", "deletes %s %s and keeps its objects", "creates a foreign %s %s",
 
 	"update by Live", "update by Restart", "update by Recreate", "update by Replace", "rollback",
 	"blocked by Paused", "blocked by ShardInTransition", "blocked by ShardUnavailable",

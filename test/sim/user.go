@@ -226,17 +226,19 @@ func (w *World) deletePod(pod *corev1.Pod) {
 	w.delete(pod)
 }
 
-// orphan deletes a ReplicaSet without its pod.
-func (w *World) orphan(set *appsv1.ReplicaSet) {
-	w.log("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
-	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		if metav1.IsControlledBy(pod, set) {
-			pod = pod.DeepCopy()
-			pod.OwnerReferences = nil
-			w.update(pod)
+// orphan deletes an object without those that it controls.
+func (w *World) orphan(owner client.Object) {
+	w.log("user", "deletes %s %s and keeps its objects", simtest.KindOf(owner), owner.GetName())
+	for _, k := range simtest.Kinds {
+		for _, name := range w.Server.Names(k) {
+			if o := w.Server.Now[k][name]; metav1.IsControlledBy(o, owner) {
+				o = o.DeepCopyObject().(client.Object)
+				o.SetOwnerReferences(nil)
+				w.update(o)
+			}
 		}
 	}
-	w.delete(set)
+	w.delete(owner)
 }
 
 // interfere deletes, changes or replaces an object that the operator manages.

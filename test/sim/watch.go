@@ -293,8 +293,10 @@ func (w *World) watchOwn(verb, name string, before *v1beta1.Memcached, after cli
 	if !equality.Semantic.DeepEqual(before.Spec, m.Spec) || !reflect.DeepEqual(before.Labels, m.Labels) || !reflect.DeepEqual(before.Annotations, m.Annotations) {
 		w.breaks("the operator changed what the user wrote of Memcached %s", name)
 	}
-	if before.Status.Bootstrap == nil && m.Status.Bootstrap != nil && len(before.Status.Shards) > 0 {
-		w.breaks("Memcached %s has shards, and is filled as a new one", name)
+	for _, set := range simtest.All[*appsv1.ReplicaSet](w.Server) {
+		if before.Status.Bootstrap == nil && m.Status.Bootstrap != nil && w.mayWrite(simtest.KindReplicaSet, set) && set.CreationTimestamp.Before(&m.CreationTimestamp) {
+			w.breaks("Memcached %s has shard %s of a deleted one, and is filled as a new one", name, set.Name)
+		}
 	}
 	available := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {

@@ -49,7 +49,7 @@ var defects = []defect{
 		"s.Next.State != Broken && !s.Pod.Terminating:",
 	}}},
 	{"a pod is deleted when its handover starts", plan + "step.go", []edit{{
-		"a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, string(s.Active.UID)))",
+		"a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, agentwire.Request{PodUID: string(s.Active.UID)}.String()))",
 		"a.Delete = append(a.Delete, s.Active)",
 	}}},
 	{"a stop is not announced", planner, []edit{{
@@ -64,6 +64,6 @@ var defects = []defect{
 		"f.stopAcknowledged = r.agent.AnnouncedStop == stop && ",
 		"f.stopAcknowledged = ",
 	}}},
-	{"a Memcached that runs is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
+	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
 }

@@ -42,8 +42,15 @@ func TestOracleFindsSabotage(t *testing.T) {
 	}
 }
 
-// build builds the simulation's tests with the defect in a copy of its file.
-func (d defect) build(t *testing.T) string {
+// TestDefectsOccurInTheSource fails with the change of the source, and not in the night after it.
+func TestDefectsOccurInTheSource(t *testing.T) {
+	for _, d := range defects {
+		d.source(t)
+	}
+}
+
+// source returns the path of the defect's file, and its content with the defect.
+func (d defect) source(t *testing.T) (file, content string) {
 	t.Helper()
 	file, err := filepath.Abs("../../../" + d.file)
 	if err != nil {
@@ -53,13 +60,20 @@ func (d defect) build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := string(raw)
+	content = string(raw)
 	for _, e := range d.edits {
-		if n := strings.Count(source, e.old); n != 1 {
-			t.Fatalf("%s contains %q %d times, not once: update the table of defects", d.file, e.old, n)
+		if n := strings.Count(content, e.old); n != 1 {
+			t.Errorf("%s contains %q %d times, not once: update the table of defects", d.file, e.old, n)
 		}
-		source = strings.Replace(source, e.old, e.new, 1)
+		content = strings.Replace(content, e.old, e.new, 1)
 	}
+	return file, content
+}
+
+// build builds the simulation's tests with the defect in a copy of its file.
+func (d defect) build(t *testing.T) string {
+	t.Helper()
+	file, source := d.source(t)
 	folder := t.TempDir()
 	changed, overlay, binary := filepath.Join(folder, "changed.go"), filepath.Join(folder, "overlay.json"), filepath.Join(folder, "sim.test")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
