@@ -310,9 +310,9 @@ bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
 bench-scale: $(CLUSTER)
 	@$(call with,cluster) go -C bench run . scale $(QUOTED_ARGS)
 
-# Draw docs/bench-*.svg again, from the data in them.
-charts:
-	@go -C bench run . charts
+# Draw the charts in docs/ again from the data in them, and the diagrams.
+pictures:
+	@go -C bench run . pictures
 # Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
 dashboards:
 	@mkdir -p dist && DASHBOARD_RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/bench/backup"
 	"github.com/memcached-operator/memcached-operator/test/bench/dashboards"
 	"github.com/memcached-operator/memcached-operator/test/bench/demo"
+	"github.com/memcached-operator/memcached-operator/test/bench/diagrams"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/bench/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/shard"
@@ -23,7 +25,11 @@ var benchmarks = []report.Benchmark{
 }
 
 // others are commands that measure nothing.
-var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "charts": report.Redraw}
+var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "pictures": drawPictures}
+
+func drawPictures(ctx context.Context, args []string) error {
+	return errors.Join(report.Redraw(ctx, args), diagrams.Draw(ctx, args))
+}
 
 func main() {
 	// A second interrupt ends the program at once, and leaves what it started.
@@ -50,5 +56,5 @@ func run(ctx context.Context, args []string) error {
 	for _, b := range benchmarks {
 		usage += fmt.Sprintf("\n  %-10s  %s", b.Name, b.Summary)
 	}
-	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw docs/bench-*.svg again from the data in them", usage, "demo", "dashboards", "charts")
+	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw the charts of docs/ again from their data, and the diagrams", usage, "demo", "dashboards", "pictures")
 }

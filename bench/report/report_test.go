@@ -134,7 +134,7 @@ func TestPicturesOfTheDocumentsAreUpToDate(t *testing.T) {
 	}
 	for file, want := range files {
 		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s (%v) is not what its data gives now: run make charts", file, err)
+			t.Errorf("%s (%v) is not what its data gives now: run make pictures", file, err)
 		}
 	}
 }
