@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	_ "time/tzdata" // windows and schedules name time zones, and the image has none
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,7 +87,7 @@ func run() error {
 	options.Clock, options.LogFormat = clock, agentLogFormat(flag.CommandLine)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options(options.WatchNamespace),
+		Cache:                         cache.Options(options.WatchNamespaces...),
 		Metrics:                       metricsOptions(*metrics),
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
@@ -108,16 +110,18 @@ func run() error {
 // readOptions returns what the environment of the operator's container says.
 func readOptions(getenv func(string) string) (controllers.Options, error) {
 	o := controllers.Options{
-		Image:          getenv("RELATED_IMAGE_AGENT"),
-		DefaultImage:   cmp.Or(getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
-		Namespace:      getenv("POD_NAMESPACE"),
-		WatchNamespace: getenv("WATCH_NAMESPACE"),
-		Version:        version,
+		Image:        getenv("RELATED_IMAGE_AGENT"),
+		DefaultImage: cmp.Or(getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
+		Namespace:    getenv("POD_NAMESPACE"),
+		Version:      version,
 	}
 	if o.Image == "" {
 		return o, errors.New("RELATED_IMAGE_AGENT is not set: set it to the operator's image, which Jobs run and which contains the agent")
 	}
 	var err error
+	if o.WatchNamespaces, err = parseNamespaces(getenv("WATCH_NAMESPACE")); err != nil {
+		return o, err
+	}
 	if o.ClusterDomain, err = parseClusterDomain(getenv("CLUSTER_DOMAIN")); err != nil {
 		return o, err
 	}
@@ -129,6 +133,24 @@ func readOptions(getenv func(string) string) (controllers.Options, error) {
 	}
 	o.Monitoring, err = monitoring.ParseOptions(getenv, o.Namespace)
 	return o, err
+}
+
+// parseNamespaces returns the namespaces of a comma-separated list, each once. An empty list is all namespaces.
+func parseNamespaces(list string) ([]string, error) {
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" || slices.Contains(names, name) {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, fmt.Errorf("WATCH_NAMESPACE contains %q, which is not the name of a namespace: write a list such as shop,search, or unset it to watch all namespaces", name)
+		}
+		names = append(names, name)
+	}
+	if list != "" && len(names) == 0 {
+		return nil, fmt.Errorf("WATCH_NAMESPACE is %q, which names no namespace: write a list such as shop,search, or unset it to watch all namespaces", list)
+	}
+	return names, nil
 }
 
 // parseClusterDomain returns the domain of the cluster; if the setting is empty, that of the operator's own pod.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,19 @@ func TestALimitOfMemoryThatIsNoNumberSaysWhatToDo(t *testing.T) {
 	for _, limit := range []string{"256Mi", "0", "-1"} {
 		if err := limitMemory(limit); err == nil || !strings.Contains(err.Error(), "set it to a number of bytes") {
 			t.Errorf("%q gives %v", limit, err)
+		}
+	}
+}
+
+func TestNamespacesAreAListOfNames(t *testing.T) {
+	for list, want := range map[string][]string{"": nil, "a": {"a"}, "a, b,": {"a", "b"}, ",b,,a,b": {"b", "a"}} {
+		if got, err := parseNamespaces(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q gives %v, %v, want %v", list, got, err, want)
+		}
+	}
+	for _, list := range []string{" ", ",", "a b", "a,B", "a;b", "*", strings.Repeat("a", 64)} { // the first two must not be all namespaces
+		if got, err := parseNamespaces(list); err == nil || got != nil || !strings.Contains(err.Error(), "write a list such as") {
+			t.Errorf("%q gives %v, %v", list, got, err)
 		}
 	}
 }

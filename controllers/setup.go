@@ -17,7 +17,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
-	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/drain"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -52,8 +51,8 @@ type Options struct {
 	Restrictions resources.Restrictions
 	// Monitoring are the settings of the objects for Prometheus and Grafana.
 	Monitoring monitoring.Options
-	// WatchNamespace is the comma-separated list of the namespaces to work in; empty is all.
-	WatchNamespace string
+	// WatchNamespaces are the namespaces to work in; none is all.
+	WatchNamespaces []string
 	// Clock of all controllers.
 	Clock clock.PassiveClock
 }
@@ -81,7 +80,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift, ClusterDomain: o.ClusterDomain,
-				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions, OneNamespace: o.WatchNamespace != ""},
+				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions, SomeNamespaces: len(o.WatchNamespaces) > 0},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
@@ -89,7 +88,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: o.Clock}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
 		setupDrain(mgr, o, recorder),
-		monitoring.SetupWithManager(mgr, o.Monitoring, cache.Namespaces(o.WatchNamespace)),
+		monitoring.SetupWithManager(mgr, o.Monitoring, o.WatchNamespaces),
 	)
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
@@ -102,7 +101,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // setupDrain adds the controller of nodes, which an operator for some namespaces may have no right to read.
 func setupDrain(mgr ctrl.Manager, o Options, recorder events.EventRecorder) error {
-	if o.WatchNamespace != "" {
+	if len(o.WatchNamespaces) > 0 {
 		return nil
 	}
 	return (&drain.Reconciler{Client: mgr.GetClient(), Recorder: recorder}).SetupWithManager(mgr)

@@ -3,7 +3,6 @@ package cache
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,9 +23,9 @@ import (
 )
 
 // Options returns what the manager's cache contains: of the kinds that the operator
-// creates only its own objects, except for PodDisruptionBudgets, and of those only what it reads, in the namespaces of a
-// comma-separated list; an empty list is all namespaces.
-func Options(namespaces string) crcache.Options {
+// creates only its own objects, except for PodDisruptionBudgets, and of those only what it reads, in these
+// namespaces, or in all if there are none.
+func Options(namespaces ...string) crcache.Options {
 	own := crcache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelManagedBy: v1beta1.ManagedByValue})}
 	options := crcache.Options{
 		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: own, &batchv1.Job{}: own},
@@ -43,24 +42,13 @@ func Options(namespaces string) crcache.Options {
 			options.ByObject[kind.New()] = own
 		}
 	}
-	for _, name := range Namespaces(namespaces) {
+	for _, name := range namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]crcache.Config{}
 		}
 		options.DefaultNamespaces[name] = crcache.Config{}
 	}
 	return options
-}
-
-// Namespaces returns the namespaces of a comma-separated list.
-func Namespaces(list string) []string {
-	var names []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // Transform trims an object before the cache stores it. Objects are written back as the difference

@@ -32,7 +32,7 @@ import (
 
 // Reading a kind by mistake must not cache all Secrets of the cluster either.
 func TestOnlyTheOperatorsObjectsAreCached(t *testing.T) {
-	options := Options("")
+	options := Options()
 	if !options.ReaderFailOnMissingInformer {
 		t.Error("reading a Secret would cache all Secrets of the cluster")
 	}
@@ -42,18 +42,6 @@ func TestOnlyTheOperatorsObjectsAreCached(t *testing.T) {
 	for kind, by := range options.ByObject {
 		if by.Label == nil || by.Label.String() != v1beta1.LabelManagedBy+"="+v1beta1.ManagedByValue {
 			t.Errorf("%T: label selector %v", kind, by.Label)
-		}
-	}
-}
-
-func TestNamespacesAreAListOfNames(t *testing.T) {
-	for list, want := range map[string][]string{"": nil, " ": nil, "a": {"a"}, "a, b,": {"a", "b"}} {
-		var got []string
-		for name := range Options(list).DefaultNamespaces {
-			got = append(got, name)
-		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("%q: namespaces %v, want %v", list, got, want)
 		}
 	}
 }

@@ -33,6 +33,8 @@ var (
 	// Neither limits its requests.
 	server struct{ Admin, Operator *rest.Config }
 	admin  client.Client
+	// ofOperator is the role that the operator has in the namespaces that it watches.
+	ofOperator rbacv1.RoleRef
 )
 
 // parallelTests is how many tests run at a time, since they mostly wait for the server.
@@ -92,9 +94,8 @@ func grantOperator(ctx context.Context, root string) error {
 	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
 		return err
 	}
+	ofOperator = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
 	return errors.Join(admin.Create(ctx, &role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: ofOperator, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	}))
 }

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,14 +113,20 @@ func (tr *transfers) eventually(what string, o client.Object, name string, holds
 	}
 }
 
-// TestManagerRunsAllControllers runs all controllers as main does, with their cache and
-// their permissions: only watches trigger them.
+// TestManagerRunsAllControllers runs all controllers as main does, with their cache, and with permissions in two
+// namespaces only: only watches trigger them.
 func TestManagerRunsAllControllers(t *testing.T) {
 	t.Parallel()
-	tr := newTransfers(t)
-	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(tr.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
+	tr, second, third := newTransfers(t), newTransfers(t), newTransfers(t)
+	config, watched := rest.CopyConfig(server.Operator), []string{tr.namespace, second.namespace}
+	config.Impersonate.UserName = "operator-of-two-namespaces"
+	for _, namespace := range watched {
+		tr.must(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator"}, RoleRef: ofOperator,
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: config.Impersonate.UserName}}}))
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(watched...), Metrics: metricsserver.Options{BindAddress: "0"}})
 	tr.must(err)
-	tr.must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespace: tr.namespace, Clock: clock.RealClock{}}))
+	tr.must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespaces: watched, Clock: clock.RealClock{}}))
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -127,6 +134,16 @@ func TestManagerRunsAllControllers(t *testing.T) {
 		stop()
 		tr.must(<-stopped)
 	}()
+	m := &v1beta1.Memcached{}
+	tr.must(third.create("Memcached", "cache", "{}"))
+	tr.must(second.create("Memcached", "cache", "{}"))
+	second.eventually("the Memcached of the second namespace has a shard", m, "cache", func() bool { return m.Status.Size == 1 })
+	var seen v1beta1.MemcachedList // by informers, which receive the changes in their order
+	tr.must(mgr.GetClient().List(t.Context(), &seen))
+	tr.must(admin.Get(t.Context(), client.ObjectKey{Namespace: third.namespace, Name: "cache"}, m))
+	if len(seen.Items) != 1 || m.Status.ObservedGeneration > 0 {
+		t.Errorf("the operator sees %d Memcacheds, and that of the third namespace has the status %+v", len(seen.Items), m.Status)
+	}
 	b, r, s := &v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}, &v1beta1.MemcachedScheduledBackup{}
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 	tr.must(tr.create("MemcachedRestore", "early", fromBackup))

@@ -203,8 +203,8 @@ type Options struct {
 	MonitoringNamespaces []string
 	// Restrictions of what a spec may contain.
 	Restrictions Restrictions
-	// OneNamespace is whether the operator watches some namespaces only, and reads no nodes.
-	OneNamespace bool
+	// SomeNamespaces is whether the operator watches some namespaces only, and reads no nodes.
+	SomeNamespaces bool
 	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context
 	// constraints require.
 	OmitRunAsUser bool

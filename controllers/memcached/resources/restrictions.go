@@ -103,7 +103,7 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 // Violation returns which value of a Memcached's spec an operator with these options doesn't allow, and what to do; empty if
 // it allows all.
 func (o Options) Violation(m *v1beta1.Memcached) string {
-	if o.OneNamespace && m.Spec.UpdateStrategy.Handover.MovesEarly() {
+	if o.SomeNamespaces && m.Spec.UpdateStrategy.Handover.MovesEarly() {
 		return fmt.Sprintf("spec.updateStrategy.handover.nodeDrain.mode %s isn't allowed: the operator works in some namespaces (WATCH_NAMESPACE) and may not read nodes; "+
 			"write Disabled, or install the operator for all namespaces", m.Spec.UpdateStrategy.Handover.NodeDrain.Mode)
 	}

@@ -157,7 +157,7 @@ func TestOperatorOfSomeNamespacesRejectsMovesFromNodes(t *testing.T) {
 	if got := (Options{}).Violation(m); got != "" {
 		t.Error(got)
 	}
-	some := Options{OneNamespace: true}
+	some := Options{SomeNamespaces: true}
 	if got := some.Violation(m); !strings.Contains(got, "nodeDrain.mode Early isn't allowed") {
 		t.Errorf("the violation is %q", got)
 	}
