@@ -6,9 +6,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
@@ -23,6 +25,28 @@ func TestScaleSubresourceSetsTheSize(t *testing.T) {
 	if *m.Spec.Size != 3 || m.Status.Size != 3 || !strings.Contains(m.Status.Selector, v1beta1.LabelInstance+"=cache") {
 		t.Errorf("size %d, status %+v", *m.Spec.Size, m.Status)
 	}
+}
+
+// An autoscaler and a tool that applies a manifest would otherwise revert each other's size.
+func TestSizeBelongsToTheOneThatSetsIt(t *testing.T) {
+	env := newEnv(t)
+	applied := func(spec string, want int32) {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		env.Must(yaml.Unmarshal([]byte("spec: "+spec), &u.Object))
+		u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Memcached"))
+		u.SetNamespace(env.Namespace)
+		u.SetName("cache")
+		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("flux"), client.ForceOwnership))
+		if size := *env.Get("cache").Spec.Size; size != want {
+			t.Errorf("with the manifest %s, the size is %d, not %d", spec, size, want)
+		}
+	}
+	applied("{}", 1)
+	env.Must(admin.SubResource("scale").Patch(env.Ctx, env.Get("cache"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))))
+	applied("{memory: 128Mi}", 3)
+	applied("{size: 2}", 2)
+	applied("{}", 1)
 }
 
 func TestKubectlGetPrintsStatusColumns(t *testing.T) {
