@@ -51,37 +51,63 @@ func Run(_ context.Context, args []string) error {
 
 const style = `
 text { font: 11px -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: #59636e; }
-.ground { fill: #ffffff; } .panel { fill: #ffffff; stroke: #d1d9e0; } .grid { stroke: #d1d9e0; }
+.ground { fill: #f6f8fa; } .panel { fill: #ffffff; stroke: #d1d9e0; } .grid { stroke: #d1d9e0; }
 .title { font-size: 17px; font-weight: 600; fill: #1f2328; } .row { font-size: 14px; font-weight: 600; fill: #1f2328; }
-.name { font-size: 12px; font-weight: 600; fill: #1f2328; } .value { font-size: 30px; font-weight: 600; fill: #1a7f37; }
-path { fill: none; stroke-width: 1.5; stroke-linejoin: round; } rect.state { opacity: 0.8; }
+.name, .column { font-size: 12px; font-weight: 600; fill: #1f2328; } .cell { font-size: 12px; fill: #1f2328; } .value { font-size: 26px; font-weight: 600; fill: #1a7f37; }
+path { fill: none; stroke-width: 1.5; stroke-linejoin: round; }
 .s0 { stroke: #0969da; } .s1 { stroke: #bc4c00; } .s2 { stroke: #8250df; } .s3 { stroke: #1a7f37; } .s4 { stroke: #59636e; } .s5 { stroke: #bf3989; }
+@media (prefers-color-scheme: dark) {
+text { fill: #9198a1; }
+.ground { fill: #010409; } .panel { fill: #0d1117; stroke: #3d444d; } .grid { stroke: #2a313c; }
+.title, .row, .name, .column, .cell { fill: #f0f6fc; } .value { fill: #3fb950; }
+.s0 { stroke: #58a6ff; } .s1 { stroke: #f0883e; } .s2 { stroke: #bc8cff; } .s3 { stroke: #3fb950; } .s4 { stroke: #9198a1; } .s5 { stroke: #f778ba; }
+}
 `
 
 // The layout, in pixels.
 const (
-	margin, rowHeight    = 12.0, 34.0
-	width, height, gap   = 380.0, 190.0, 8.0
-	columns, gridWidth   = 3, 8
-	plotLeft, plotRight  = 52.0, 368.0
-	plotTop, plotBottom  = 32.0, 118.0
-	legendTop, lineSpace = 136.0, 14.0
-	legendLines, entries = 4, 12
-	colors               = 6
+	margin, rowHeight     = 12.0, 34.0
+	width, height, gap    = 380.0, 190.0, 8.0
+	statHeight            = 72.0
+	columns, statColumns  = 3, 6
+	total                 = 2*margin + columns*width + (columns-1)*gap
+	cellHeight, maxCells  = 18.0, 8
+	plotLeft, plotRight   = 52.0, 368.0
+	plotTop, plotBottom   = 32.0, 118.0
+	legendTop, lineSpace  = 136.0, 14.0
+	legendLines, entries  = 4, 12
+	phasesTop, phaseSpace = 30.0, 15.0
+	colors                = 6
 )
+
+// size returns the width and the height of a panel.
+func size(p prometheus.Panel, r prometheus.Recording) (float64, float64) {
+	switch p.Type {
+	case "stat":
+		return (total-2*margin+gap)/statColumns - gap, statHeight
+	case "table":
+		return width, plotTop + cellHeight*float64(1+max(1, min(len(current(p, r)), maxCells)))
+	}
+	return width, height
+}
 
 // draw returns the picture of a dashboard.
 func draw(r prometheus.Recording) []byte {
 	var body bytes.Buffer
 	y := 40.0
 	drawRow := func(panels []prometheus.Panel) {
-		for i, p := range panels {
-			x := margin + float64(i%columns)*(width+gap)
-			fmt.Fprintf(&body, `<g transform="translate(%g %g)">`+"\n", x, y+float64(i/columns)*(height+gap))
-			drawPanel(&body, p, r)
+		x, lineHeight := margin, 0.0
+		for _, p := range panels {
+			w, h := size(p, r)
+			if x+w > total-margin+1 {
+				x, y, lineHeight = margin, y+lineHeight+gap, 0
+			}
+			fmt.Fprintf(&body, `<g transform="translate(%g %g)">`+"\n", x, y)
+			drawPanel(&body, p, r, w, h)
 			body.WriteString("</g>\n")
+			x, lineHeight = x+w+gap, max(lineHeight, h)
 		}
-		y += float64((len(panels)+columns-1)/columns) * (height + gap)
+		y += lineHeight + gap
 	}
 	var inRow []prometheus.Panel
 	for _, p := range r.Dashboard.Panels {
@@ -89,13 +115,21 @@ func draw(r prometheus.Recording) []byte {
 			inRow = append(inRow, p)
 			continue
 		}
-		drawRow(inRow)
-		inRow = p.Panels
-		text(&body, "row", margin, y+22, p.Title)
+		if len(inRow) > 0 {
+			drawRow(inRow)
+		}
+		inRow = nil
+		x := margin
+		if len(p.Panels) > 0 { // those of a row that is collapsed are not seen
+			x += 14
+			text(&body, "", margin, y+22, "▸")
+		}
+		text(&body, "row", x, y+22, p.Title)
 		y += rowHeight
 	}
-	drawRow(inRow)
-	total := 2*margin + columns*width + (columns-1)*gap
+	if len(inRow) > 0 {
+		drawRow(inRow)
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="The dashboard %s">`+"\n", total, y+margin, total, y+margin, html.EscapeString(r.Dashboard.Title))
 	fmt.Fprintf(&b, "<style>%s</style>\n<rect class=\"ground\" width=\"%g\" height=\"%g\"/>\n", style, total, y+margin)
@@ -107,75 +141,108 @@ func draw(r prometheus.Recording) []byte {
 
 // line is a series with its name in the legend.
 type line struct {
-	name   string
-	points []prometheus.Point
+	name string
+	prometheus.Series
 }
 
-func (l line) last() float64 { return l.points[len(l.points)-1].Value }
+func (l line) last() prometheus.Point { return l.Points[len(l.Points)-1] }
 
 // linesOf returns the series of a panel by their names.
 func linesOf(p prometheus.Panel, data map[string][]prometheus.Series) []line {
 	var all []line
 	for _, target := range p.Targets {
 		for _, series := range data[target.Expr] {
-			all = append(all, line{legend(target.LegendFormat, series.Labels), series.Points})
+			name := label.ReplaceAllStringFunc(target.LegendFormat, func(name string) string { return series.Labels[strings.Trim(name, "{}")] })
+			all = append(all, line{name, series})
 		}
 	}
-	slices.SortFunc(all, func(a, b line) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(all, func(a, b line) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
 var label = regexp.MustCompile(`{{(\w+)}}`)
 
-// legend fills in the labels of a series. Without a format it is what a table shows.
-func legend(format string, labels map[string]string) string {
-	if format != "" {
-		return label.ReplaceAllStringFunc(format, func(name string) string { return labels[strings.Trim(name, "{}")] })
-	}
-	var shown []string
-	for _, name := range []string{"alertname", "memcached", "shard", "schedule", "reason", "version", "step", "gate"} {
-		if labels[name] != "" {
-			shown = append(shown, labels[name])
-		}
-	}
-	return strings.Join(shown, " ")
+// current returns the series of a panel that have a value at the end.
+func current(p prometheus.Panel, r prometheus.Recording) []line {
+	return slices.DeleteFunc(linesOf(p, r.Data), func(l line) bool { return r.Until.Sub(l.last().At) > 5*prometheus.Interval })
 }
 
-func drawPanel(b *bytes.Buffer, p prometheus.Panel, r prometheus.Recording) {
+func drawPanel(b *bytes.Buffer, p prometheus.Panel, r prometheus.Recording, width, height float64) {
 	fmt.Fprintf(b, `<rect class="panel" width="%g" height="%g" rx="4"/>`+"\n", width, height)
 	text(b, "name", 10, 20, p.Title)
-	lines := linesOf(p, r.Data)
-	from, until := r.From, r.Until
-	if len(lines) == 0 {
-		text(b, "", 10, plotBottom, "No data")
-		return
-	}
-	unit := p.FieldConfig.Defaults.Unit
-	switch p.Type {
-	case "stat":
-		text(b, "value", 10, 90, number(lines[0].last(), unit))
-	case "table":
-		for i, l := range lines[:min(len(lines), 9)] {
-			text(b, "", 10, 42+float64(i)*16, l.name+"  "+number(l.last(), unit))
-		}
-	case "state-timeline":
+	lines, unit := linesOf(p, r.Data), p.FieldConfig.Defaults.Unit
+	switch {
+	case p.Type == "table":
+		table(b, current(p, r), unit)
+	case len(lines) == 0:
+		text(b, "", 10, height/2+10, "No data")
+	case p.Type == "stat":
+		text(b, "value", 10, 56, number(lines[0].last().Value, unit))
+	case p.Type == "state-timeline":
 		for i, l := range lines[:min(len(lines), 10)] {
-			top := 30 + float64(i)*15
+			top := phasesTop + float64(i)*phaseSpace
 			text(b, "", 10, top+10, l.name)
-			for _, at := range l.points {
-				x := 110 + (plotRight-110)*float64(at.At.Sub(from))/float64(until.Sub(from))
+			for _, at := range l.Points {
+				x := 110 + (plotRight-110)*float64(at.At.Sub(r.From))/float64(r.Until.Sub(r.From))
 				fmt.Fprintf(b, `<path class="s%d" style="stroke-width:10" d="M%.1f %.1fh3"/>`+"\n", i%colors, x, top+6)
 			}
 		}
 	default:
-		plot(b, lines, from, until, unit)
+		plot(b, lines, r.From, r.Until, unit)
 	}
+}
+
+// table draws a column for each label that a row has, and one for the value.
+func table(b *bytes.Buffer, rows []line, unit string) {
+	if len(rows) == 0 {
+		text(b, "", 10, plotTop+cellHeight, "none")
+		return
+	}
+	rows = rows[:min(len(rows), maxCells)]
+	var all []column
+	for _, name := range []string{"alertname", "memcached", "shard", "schedule", "condition", "reason", "version", "step", "gate"} {
+		if slices.ContainsFunc(rows, func(l line) bool { return l.Labels[name] != "" }) {
+			all = append(all, columnOf(name, rows, func(l line) string { return l.Labels[name] }))
+		}
+	}
+	all = append(all, columnOf("value", rows, func(l line) string { return number(l.last().Value, unit) }))
+	letters, before := 0, 0
+	for _, c := range all {
+		letters += c.letters
+	}
+	for _, c := range all {
+		for i, words := range c.cells {
+			class := "cell"
+			if i == 0 {
+				class = "column"
+			}
+			text(b, class, 10+(width-20)*float64(before)/float64(letters), plotTop+8+float64(i)*cellHeight, words)
+		}
+		before += c.letters
+	}
+}
+
+// column has the texts of a column, and the letters of the longest one and of a gap.
+type column struct {
+	cells   []string
+	letters int
+}
+
+func columnOf(header string, rows []line, cell func(line) string) column {
+	c := column{cells: []string{header}}
+	for _, l := range rows {
+		c.cells = append(c.cells, cell(l))
+	}
+	for _, words := range c.cells {
+		c.letters = max(c.letters, len(words)+3)
+	}
+	return c
 }
 
 func plot(b *bytes.Buffer, lines []line, from, until time.Time, unit string) {
 	highest := 0.0
 	for _, l := range lines {
-		for _, at := range l.points {
+		for _, at := range l.Points {
 			highest = max(highest, at.Value)
 		}
 	}
@@ -188,9 +255,9 @@ func plot(b *bytes.Buffer, lines []line, from, until time.Time, unit string) {
 	}
 	for i, l := range lines {
 		fmt.Fprintf(b, `<path class="s%d" d="`, i%colors)
-		for n, at := range l.points {
+		for n, at := range l.Points {
 			command := "L"
-			if n == 0 || at.At.Sub(l.points[n-1].At) > 5*prometheus.Interval {
+			if n == 0 || at.At.Sub(l.Points[n-1].At) > 5*prometheus.Interval {
 				command = "M"
 			}
 			x := plotLeft + (plotRight-plotLeft)*float64(at.At.Sub(from))/float64(until.Sub(from))
@@ -212,6 +279,8 @@ func plot(b *bytes.Buffer, lines []line, from, until time.Time, unit string) {
 // number returns a value with its unit.
 func number(v float64, unit string) string {
 	switch {
+	case unit == "percentunit" && v < 0.1:
+		return fmt.Sprintf("%.2g%%", v*100)
 	case unit == "percentunit":
 		return fmt.Sprintf("%.0f%%", v*100)
 	case unit == "bytes" || unit == "Bps":

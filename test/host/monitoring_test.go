@@ -80,13 +80,13 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.start()
 
 	s.load("updated", func(c *memcacheclient.Client, i int) error {
-		if i < 100 { // more than its memory
+		if i < 100 || i%25 == 0 { // more than its memory, and evictions until the end
 			return c.Set(s.Ctx, fmt.Sprintf("large-%d", i), make([]byte, 900_000), 0, 0)
 		}
 		if i%5 == 0 {
 			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i/5%50), make([]byte, 100+i/5%50*100), 0, 0)
 		}
-		_, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%50), "")
+		_, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%60), "") // one of six is missing
 		return err
 	})
 	full := s.load("refusing", func(c *memcacheclient.Client, i int) error {
