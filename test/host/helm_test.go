@@ -106,6 +106,7 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 		}
 	})
 
+	s.Must(errors.Join(h.uninstall(), k.Install(s.Ctx, image))) // of a run that was interrupted
 	if _, err := h.install(s.Ctx, 0); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Fatalf("without --take-ownership, Helm says of what kubectl applied: %v", err)
 	}
