@@ -119,7 +119,7 @@ func chart(root string, r release, csv map[string]any, manifest []byte) (map[str
 			meta["annotations"].(map[string]any)["helm.sh/resource-policy"] = "keep"
 			crds.add(object)
 		case inNamespace[kind+meta["name"].(string)]:
-			operator.text.WriteString("{{- range default (list \"\") $.Values.watchNamespaces }}\n")
+			operator.text.WriteString("{{- range default (list \"\") (uniq $.Values.watchNamespaces) }}\n")
 			object["kind"] = operator.expression(`{{ if . }}` + strings.TrimPrefix(kind, "Cluster") + `{{ else }}` + kind + `{{ end }}`)
 			meta["namespace"] = operator.expression(`{{ toJson . }}`)
 			if role, found := object["roleRef"].(map[string]any); found {
@@ -229,7 +229,7 @@ func (t *template) deployment(object map[string]any) (values []chartValue) {
 		value, isLiteral := variable["value"].(string)
 		switch {
 		case name == "WATCH_NAMESPACE":
-			variable["value"] = t.expression(`{{ join "," $.Values.watchNamespaces | quote }}`)
+			variable["value"] = t.expression(`{{ uniq $.Values.watchNamespaces | join "," | quote }}`)
 		case name == "RELATED_IMAGE_AGENT":
 			variable["value"] = expression
 		case strings.HasPrefix(name, relatedImagePrefix):

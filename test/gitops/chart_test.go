@@ -152,7 +152,7 @@ func TestValuesOfTheChart(t *testing.T) {
 				"name: MONITORING_LABELS\n          value: \"a=b,c=d\"", "name: RELATED_IMAGE_MEMCACHED\n          value: \"m:1\""}, []string{"ALLOW_TOLERATIONS"}},
 		// Another manager of the Deployment, such as kubectl, keeps what Helm omits.
 		"a setting that config/default has is emptied, not omitted": {"settings: {MONITORING_NAMESPACES: []}", []string{"name: MONITORING_NAMESPACES\n          value: \"\""}, nil},
-		"some namespaces": {"watchNamespaces: [a, b]", []string{"kind: Role\nmetadata:\n  name: test-manager-role\n  namespace: \"a\"", "kind: RoleBinding\nmetadata:\n  name: test-manager-rolebinding\n  namespace: \"b\"",
+		"some namespaces": {"watchNamespaces: [a, b, a]", []string{"kind: Role\nmetadata:\n  name: test-manager-role\n  namespace: \"a\"", "kind: RoleBinding\nmetadata:\n  name: test-manager-rolebinding\n  namespace: \"b\"",
 			"name: WATCH_NAMESPACE\n          value: \"a,b\""}, []string{"kind: ClusterRole\nmetadata:\n  name: test-manager-role\n", "kind: ClusterRoleBinding\nmetadata:\n  name: test-manager-rolebinding\n"}},
 		"a policy":                 {"networkPolicy: {enabled: true}", []string{"kind: NetworkPolicy\nmetadata:\n  name: test-controller-manager\n"}, nil},
 		"no CRDs":                  {"crds: {enabled: false}", nil, []string{"CustomResourceDefinition"}},
