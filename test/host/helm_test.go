@@ -156,11 +156,11 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	}
 	keeps()
 
-	// In a new namespace, with rights in that of the cache only.
+	// In a new namespace, with rights in this and in that of the cache only.
 	s.Must(h.uninstall())
 	s.Must(k.Uninstall(s.Ctx))
 	since := time.Now()
-	h.values["watchNamespaces"] = []any{s.Namespace}
+	h.values["watchNamespaces"] = []any{cluster.OperatorNamespace, s.Namespace}
 	_, err = h.install(s.Ctx, 0)
 	s.Must(err)
 	h.crds(policy+upgraded, policy)
