@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -81,15 +82,33 @@ func mostFiles() uint64 {
 	return limit.Max
 }
 
-// WakeUntilExit connects to memcached until it has exited. memcached checks for a
-// stop only when its event loop runs: once a second, or at a new connection.
+// wakeInterval is between two attempts to wake a memcached that stops.
+const wakeInterval = 5 * time.Millisecond
+
+// WakeUntilExit wakes the threads of a memcached that stops until it has exited. Its event loop notices the stop once a
+// second, or at a new connection. From then on clients wait, until the background threads notice it too: that of
+// the LRU lists sleeps for up to a second, or until a signal. Another SIGUSR1 changes nothing.
 func (p *Process) WakeUntilExit() {
 	for {
 		p.Client.poke()
+		p.interrupt(syscall.SIGUSR1)
 		select {
 		case <-p.Done:
 			return
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(wakeInterval):
+		}
+	}
+}
+
+// interrupt sends a signal to each thread. The kernel would send one to the process to any of them.
+func (p *Process) interrupt(signal syscall.Signal) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID))
+	if err != nil {
+		return // it has exited
+	}
+	for _, thread := range threads {
+		if id, err := strconv.Atoi(thread.Name()); err == nil {
+			_ = syscall.Tgkill(p.PID, id, signal)
 		}
 	}
 }
