@@ -16,10 +16,12 @@ import (
 const (
 	// maxPasses is how many live passes there are at most.
 	maxPasses = 3
-	// followFor is how long both sides serve at least, with a pause between two passes. A client's node learns later than
-	// the source's which pod the Service leads to.
-	followFor   = 5 * time.Second
-	followPause = 50 * time.Millisecond
+	// followFor is how long both sides serve at least. A client's node learns later than the source's which pod the Service
+	// leads to.
+	followFor = 5 * time.Second
+	// The pause between two passes meanwhile is pauseShare times as long as a pass, so that clients have most of the processor.
+	pauseShare         = 4
+	minPause, maxPause = 50 * time.Millisecond, 2 * time.Second
 	// fewChanges is the fraction of items that may differ when the end begins.
 	fewChanges = 0.005
 	// removedAtOnce is how many key hashes one scan searches for.
@@ -205,12 +207,14 @@ func (r *receiver) follow(ctx context.Context) error {
 		return err
 	}
 	served := time.Now()
+	began := served
 	r.Ready()
 	for d.Complete && (time.Since(served) < followFor || !d.Routed && time.Now().Before(r.end())) {
 		r.progress.Pass++
-		if err := sleep(ctx, followPause); err != nil {
+		if err := sleep(ctx, min(max(minPause, pauseShare*time.Since(began)), maxPause)); err != nil {
 			return err
 		}
+		began = time.Now()
 		if d, err = r.pass(ctx, kindFollow); err != nil {
 			return err
 		}
