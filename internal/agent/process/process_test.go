@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
 	go func() {
 		runtime.LockOSThread()
-		os.Stderr.WriteString("sleeping\n")
+		_, _ = os.Stderr.WriteString("sleeping\n")
 		if errors.Is(syscall.Nanosleep(&syscall.Timespec{Sec: 3600}, nil), syscall.EINTR) {
 			os.Exit(0)
 		}
