@@ -19,7 +19,7 @@ const (
 	// followFor is how long both sides serve at least. A client's node learns later than the source's which pod the Service
 	// leads to.
 	followFor = 5 * time.Second
-	// The pause between two passes meanwhile is pauseShare times as long as a pass, so that clients have most of the processor.
+	// The pause between two passes in the meantime is pauseShare times as long as a pass: clients need the processor.
 	pauseShare         = 4
 	minPause, maxPause = 50 * time.Millisecond, 2 * time.Second
 	// fewChanges is the fraction of items that may differ when the end begins.

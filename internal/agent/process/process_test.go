@@ -68,6 +68,6 @@ func TestStopWakesEachThread(t *testing.T) {
 	}
 	p.WakeUntilExit()
 	if p.Exit.ExitStatus() != 0 || p.Exit.Signaled() {
-		t.Errorf("the process ended with %v", p.Exit)
+		t.Errorf("the process exited with %v", p.Exit)
 	}
 }
