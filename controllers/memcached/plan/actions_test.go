@@ -324,6 +324,21 @@ func TestShorterGracePeriodIsAnnouncedToThePodThatReceivesTheItems(t *testing.T)
 	}
 }
 
+// The rollout requests the first pod's items with the same annotation.
+func TestGracePeriodOfAPodThatHasNoItemsIsNotAnnounced(t *testing.T) {
+	obs := plantest.Running(t, 1)
+	former, second := plantest.Pod(obs, "cache-0", "y"), plantest.Pod(obs, "cache-0", "z")
+	former.DeletionTimestamp, former.DeletionGracePeriodSeconds = &metav1.Time{Time: plantest.Now.Add(time.Minute)}, new(int64(30))
+	former.Spec.TerminationGracePeriodSeconds = new(int64(219))
+	second.Annotations[annotations.Receive] = string(plantest.ActivePod(obs, "cache-0").UID)
+	shardtest.Starting(former)
+	shardtest.Starting(second)
+	obs.Pods["cache-0"] = append(obs.Pods["cache-0"], second, former)
+	if got := describe(plan.Actions{Patch: plantest.Plan(obs).Actions.Patch}); got != nil {
+		t.Errorf("writes %q", got)
+	}
+}
+
 func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	metadata := func(name string) shardtest.Edit {
 		return func(s *v1beta1.MemcachedSpec) {

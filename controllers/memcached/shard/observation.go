@@ -72,20 +72,18 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 	return pods[i]
 }
 
-// Hurried returns a pod that is deleted with less time than its own grace period, and the one that receives its items; nil if
-// there are none.
+// Hurried returns the pod that has the shard's items if it is deleted with less time than its own grace period, and the one that
+// receives them; nil if there are none.
 func (o *Observation) Hurried() (from, to *corev1.Pod) {
-	for _, pod := range o.Pods {
-		grace := pod.DeletionGracePeriodSeconds
-		switch {
-		case podresult.IsFinished(pod):
-		case from == nil && grace != nil && *grace > 0 && *grace < ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0):
-			from = pod
-		case to == nil && pod.DeletionTimestamp == nil && !IsReady(pod) && resources.CanHandOver(pod):
-			to = pod
-		}
+	i := slices.IndexFunc(o.Pods, func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp == nil && !IsReady(p) && !podresult.IsFinished(p) && resources.CanHandOver(p)
+	})
+	if i < 1 {
+		return nil, nil
 	}
-	if from == nil || to == nil {
+	from, to = o.Pods[0], o.Pods[i] // a pod that is ready comes first
+	grace := ptr.Deref(from.DeletionGracePeriodSeconds, 0)
+	if grace <= 0 || grace >= ptr.Deref(from.Spec.TerminationGracePeriodSeconds, 0) {
 		return nil, nil
 	}
 	return from, to
