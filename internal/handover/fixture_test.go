@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -60,6 +61,8 @@ type fakeOrigin struct {
 	onScan   func(ctx context.Context, scan int) error
 	// onRouted waits until new connections reach the target; nil: they do.
 	onRouted func(context.Context)
+	// read is a key that clients read all the time.
+	read string
 }
 
 func newOrigin(n int) *fakeOrigin {
@@ -140,6 +143,9 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 		accessed := uint32(i + 1)
 		if order == HotFirst {
 			accessed = uint32(len(keys) - i)
+		}
+		if key == o.read {
+			accessed = math.MaxUint32
 		}
 		o.mu.Lock()
 		e, ok := o.items[key]

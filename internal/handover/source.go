@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -85,7 +86,7 @@ type session struct {
 	oldestLive uint32 // of the pass before
 	// covered is set once a live pass has visited all items, late once one had no time to.
 	covered, late bool
-	// coldest is when the last item was accessed that a late pass has sent, by memcached's clock, if the grace period is
+	// coldest is when the coldest item was accessed that a late pass has visited, by memcached's clock, if the grace period is
 	// shorter; 0 without one.
 	coldest uint32
 }
@@ -529,7 +530,8 @@ type pass struct {
 	// ends of the session when it was last compared, and the order in which the items come.
 	ends  *ends
 	order Order
-	// accessed is when the item was accessed that was visited last.
+	// accessed is when the coldest item was accessed of those that were visited. Clients may have read the last one since the
+	// items were sorted.
 	accessed uint32
 	// names is whether the target gets the names of changed items only, which it deletes.
 	names   bool
@@ -541,7 +543,7 @@ type pass struct {
 
 func (p *pass) run(order Order) (done, error) {
 	s := p.session
-	p.began, p.order = time.Now(), order
+	p.began, p.order, p.accessed = time.Now(), order, math.MaxUint32
 	report, err := s.offer.Origin.Scan(p.ctx, order, p.visit)
 	p.done.Complete = err == nil
 	if p.live && (errors.Is(err, errDeadline) || errors.Is(err, errShortened)) {
@@ -567,7 +569,7 @@ func (p *pass) run(order Order) (done, error) {
 // visit sends an item if the target doesn't have its content.
 func (p *pass) visit(item *memfile.Item) error {
 	s := p.session
-	p.accessed = item.LastAccess
+	p.accessed = min(p.accessed, item.LastAccess)
 	p.pace.visited++
 	if p.pace.visited%64 == 0 {
 		if p.ctx.Err() != nil {
