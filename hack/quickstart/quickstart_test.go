@@ -15,14 +15,14 @@ import (
 const stub = `#!/bin/sh
 echo "${0##*/} $*" >> "$CALLS"
 case "$*" in
-*"set greeting"*) printf 'STORED\r\nVALUE greeting 0 5\r\nhello\r\nEND\r\n' ;;
-*"get greeting"*) printf 'VALUE greeting 0 5\r\n%s\r\nEND\r\n' "$ITEM" ;;
-*"status.shards"*) printf 'Warm: 1 of 1 items' ;;
+*"set greeting"*) printf 'VALUE greeting-1000 0 5\r\nhello\r\nEND\r\n' ;;
+*"get greeting"*) printf '%s\r\n' "$ITEMS" ;;
+*"status.shards"*) printf 'Warm: 1000 of 1000 items' ;;
 esac
 `
 
 // run runs the script of the page with programs that only print, and returns their calls.
-func run(t *testing.T, item string) (calls []string, err error) {
+func run(t *testing.T, items string) (calls []string, err error) {
 	t.Helper()
 	text, err := exec.Command("../quickstart.awk", "../../docs/quickstart.md").Output()
 	if err != nil {
@@ -37,7 +37,7 @@ func run(t *testing.T, item string) (calls []string, err error) {
 	record := filepath.Join(directory, "calls")
 	cmd := exec.Command("bash")
 	cmd.Stdin = bytes.NewReader(text)
-	cmd.Env = append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"), "CALLS="+record, "ITEM="+item)
+	cmd.Env = append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"), "CALLS="+record, "ITEMS="+items)
 	output, err := cmd.CombinedOutput()
 	t.Logf("%s", output)
 	content, readErr := os.ReadFile(record)
@@ -48,7 +48,7 @@ func run(t *testing.T, item string) (calls []string, err error) {
 }
 
 func TestScriptRunsTheCommandsOfThePage(t *testing.T) {
-	calls, err := run(t, "hello")
+	calls, err := run(t, "1000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestScriptRunsTheCommandsOfThePage(t *testing.T) {
 	}
 }
 
-func TestScriptFailsWhenTheItemIsLost(t *testing.T) {
-	if calls, err := run(t, "another"); err == nil || strings.HasPrefix(calls[len(calls)-1], "kubectl delete") {
+func TestScriptFailsWhenAnItemIsLost(t *testing.T) {
+	if calls, err := run(t, "999"); err == nil || strings.HasPrefix(calls[len(calls)-1], "kubectl delete") {
 		t.Errorf("error %v after %q", err, calls)
 	}
 }
