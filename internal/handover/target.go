@@ -21,7 +21,7 @@ const (
 	followFor = 5 * time.Second
 	// The pause between two passes in the meantime is pauseShare times as long as a pass: clients need the processor.
 	pauseShare         = 4
-	minPause, maxPause = 50 * time.Millisecond, 2 * time.Second
+	minPause, maxPause = 50 * time.Millisecond, 500 * time.Millisecond
 	// fewChanges is the fraction of items that may differ when the end begins.
 	fewChanges = 0.005
 	// removedAtOnce is how many key hashes one scan searches for.
