@@ -489,6 +489,8 @@ func TestLimitsOfScrapesAdmitAllMetricsOfAShard(t *testing.T) {
 func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 	for variables, want := range map[string]string{
 		"MONITORING=on":                         "MONITORING",
+		"MONITORING=off":                        "",
+		"MONITORING=false":                      "",
 		"MONITORING_INTERVAL=often":             "MONITORING_INTERVAL",
 		"MONITORING_LABELS=release=a,team=b c":  "MONITORING_LABELS",
 		"MONITORING_LABELS=release":             "MONITORING_LABELS",
@@ -513,7 +515,7 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 			t.Errorf("%s: %v", variables, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v", variables, err)
-		case name == "MONITORING_NAMESPACES" && want == "" && !slices.Equal(o.Namespaces, []string{"monitoring", "p8s"}), name == "MONITORING_DASHBOARD_NAMESPACE" && o.DashboardNamespace != value, name == "MONITORING_INTERVAL" && want == "" && o.Interval != value:
+		case name == "MONITORING" && want == "" && !o.Disabled, name == "MONITORING_NAMESPACES" && want == "" && !slices.Equal(o.Namespaces, []string{"monitoring", "p8s"}), name == "MONITORING_DASHBOARD_NAMESPACE" && o.DashboardNamespace != value, name == "MONITORING_INTERVAL" && want == "" && o.Interval != value:
 			t.Errorf("%s: %+v", variables, o)
 		}
 	}

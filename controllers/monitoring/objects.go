@@ -81,7 +81,7 @@ func ParseOptions(getenv func(string) string, operatorNamespace string) (Options
 	o := Options{OperatorNamespace: operatorNamespace, DashboardNamespace: getenv("MONITORING_DASHBOARD_NAMESPACE"), Interval: getenv("MONITORING_INTERVAL")}
 	switch mode := getenv("MONITORING"); mode {
 	case "", "auto":
-	case "off":
+	case "off", "false": // YAML, as in the values of the chart, reads off as false
 		o.Disabled = true
 	default:
 		return o, fmt.Errorf("MONITORING is %q: set it to auto or off, or unset it", mode)

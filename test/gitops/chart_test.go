@@ -147,8 +147,8 @@ func TestValuesOfTheChart(t *testing.T) {
 		"the pod": {"{args: [--zap-log-level=debug], podLabels: {a: b, control-plane: other}, podAnnotations: {c: d}, resources: {limits: {memory: 1Gi}}, volumes: [{name: e}], volumeMounts: [{name: e}]}",
 			[]string{`"--leader-elect",`, `"--zap-log-level=debug"]`, `labels: {"a":"b","app.kubernetes.io/name":"memcached-operator","control-plane":"controller-manager"}`,
 				`"c":"d"`, `memory":"1Gi"`, `volumes: [{"name":"e"}]`, `volumeMounts: [{"name":"e"}]`}, []string{`"other"`}},
-		"settings are texts, lists, numbers and booleans": {"settings: {ALLOWED_IMAGE_PREFIXES: [a/, b/], ALLOW_AFFINITY: false, DEFAULT_IMAGE_UPDATES: 0, MONITORING_LABELS: 'a=b,c=d', RELATED_IMAGE_MEMCACHED: 'm:1'}",
-			[]string{"name: ALLOWED_IMAGE_PREFIXES\n          value: \"a/,b/\"", "name: ALLOW_AFFINITY\n          value: \"false\"", "name: DEFAULT_IMAGE_UPDATES\n          value: \"0\"",
+		"settings are texts, lists, numbers and booleans": {"settings: {ALLOWED_IMAGE_PREFIXES: [a/, b/], ALLOW_AFFINITY: false, MONITORING: off, DEFAULT_IMAGE_UPDATES: 0, MONITORING_LABELS: 'a=b,c=d', RELATED_IMAGE_MEMCACHED: 'm:1'}",
+			[]string{"name: ALLOWED_IMAGE_PREFIXES\n          value: \"a/,b/\"", "name: ALLOW_AFFINITY\n          value: \"false\"", "name: MONITORING\n          value: \"false\"", "name: DEFAULT_IMAGE_UPDATES\n          value: \"0\"",
 				"name: MONITORING_LABELS\n          value: \"a=b,c=d\"", "name: RELATED_IMAGE_MEMCACHED\n          value: \"m:1\""}, []string{"ALLOW_TOLERATIONS"}},
 		// Another manager of the Deployment, such as kubectl, keeps what Helm omits.
 		"a setting that config/default has is emptied, not omitted": {"settings: {MONITORING_NAMESPACES: []}", []string{"name: MONITORING_NAMESPACES\n          value: \"\""}, nil},
