@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
@@ -62,9 +63,14 @@ func NewFleet(ctx context.Context, c client.Client, config *rest.Config, size, n
 	if err != nil {
 		return nil, err
 	}
-	informer, err := watched.GetInformer(ctx, &v1beta1.Memcached{}, cache.BlockUntilSynced(false))
+	var informer cache.Informer
+	// The discovery of the API server can lack a new kind again for a moment after it had it.
+	err = cluster.Eventually(ctx, "watching Memcacheds", func(ctx context.Context) error {
+		informer, err = watched.GetInformer(ctx, &v1beta1.Memcached{}, cache.BlockUntilSynced(false))
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("watching Memcacheds: %w", err)
+		return nil, err
 	}
 	see := func(o any) {
 		m, ok := o.(*v1beta1.Memcached)
