@@ -546,12 +546,12 @@ func (p *pass) run(order Order) (done, error) {
 	p.began, p.order, p.accessed = time.Now(), order, math.MaxUint32
 	report, err := s.offer.Origin.Scan(p.ctx, order, p.visit)
 	p.done.Complete = err == nil
-	if p.live && (errors.Is(err, errDeadline) || errors.Is(err, errShortened)) {
-		// What was not visited is not removed.
-		if swept := s.table.sweep(nil); swept != nil || errors.Is(err, errDeadline) {
-			return p.done, swept
+	if errors.Is(err, errDeadline) || errors.Is(err, errShortened) {
+		swept := s.table.sweep(nil) // what was not visited is not removed
+		if errors.Is(err, errDeadline) {
+			err = nil
 		}
-		return p.done, err
+		return p.done, errors.Join(swept, err)
 	}
 	if err != nil {
 		return p.done, fmt.Errorf("scanning the items: %w", err)
