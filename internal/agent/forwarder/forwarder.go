@@ -72,7 +72,7 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 	memory.Limit(Memory(arguments))
 	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: int(min(limit, maxSilent))}, limit: limit, dial: dial,
 		withTLS: mode.Address("127.0.0.1", loopbackPort), without: plain, idle: cmdline.IdleTimeout(arguments)}
-	go f.serve(log)
+	f.serve(log)
 	return f, nil
 }
 
@@ -114,7 +114,7 @@ func dial(address string) (server net.Conn, err error) {
 
 func (f *Forwarder) serve(log *slog.Logger) {
 	f.countPlain(0)
-	connlimit.Serve(f.listener, log, func(conn net.Conn) { go f.accept(conn) })
+	go connlimit.Serve(f.listener, log, func(conn net.Conn) { go f.accept(conn) })
 }
 
 // accept waits for the first byte of a client.

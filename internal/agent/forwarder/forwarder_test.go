@@ -65,7 +65,7 @@ func start(idle time.Duration) (*Forwarder, *pipeListener, chan string) {
 			go func() { _, _ = io.Copy(server, server) }()
 			return halfConn{client}, nil
 		}}
-	go f.serve(slog.New(slog.DiscardHandler))
+	f.serve(slog.New(slog.DiscardHandler))
 	return f, listener, dialed
 }
 
