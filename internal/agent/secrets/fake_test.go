@@ -169,6 +169,7 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 			answer = "STORED\r\n"
 		}
 		_, _ = io.WriteString(server, answer)
+		_, _ = io.Copy(io.Discard, r) // it keeps the connection, as memcached does
 	}()
 	return client, nil
 }
