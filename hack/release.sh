@@ -33,7 +33,7 @@ fi
 [ "$(printf '%s\n' "$last" "$version" | newest)" = "$version" ] || fail "$version is not after $last, the last release: OLM would not upgrade to it"
 grep -q '^## \[Unreleased\]$' CHANGELOG.md && grep -Eq '^\[Unreleased\]: .*/compare/v.*\.\.\.HEAD$' CHANGELOG.md ||
 	fail 'CHANGELOG.md needs the heading "## [Unreleased]" and the link "[Unreleased]: …/compare/v<last version>...HEAD"'
-sed '1,/^## \[Unreleased\]$/d; /^## /,$d; /^\[/d' CHANGELOG.md | grep -q '^- ' ||
+[ -n "$(sed -n '1,/^## \[Unreleased\]$/d; /^## /q; /^- /p' CHANGELOG.md)" ] ||
 	fail 'CHANGELOG.md lists no change under "## [Unreleased]": add what users notice'
 
 # set_line FILE PREFIX VALUE sets the value of the one line that begins with an expression.
