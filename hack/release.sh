@@ -59,6 +59,7 @@ name() {
 }
 
 add_release() {
+	mkdir -p catalog/releases
 	cp -R bundle "catalog/releases/$version"
 	(cd catalog/releases && find "$version" -type f | LC_ALL=C sort | xargs sha256sum >>checksums)
 }
