@@ -42,19 +42,17 @@ func fieldsOf(t *testing.T, file string) map[string]bool {
 	return fields
 }
 
-// releases returns the releases that CHANGELOG.md has, the oldest first. The catalog also has one that was cut and not
-// published, from which the tests with OLM upgrade.
+// releases returns the releases, the oldest first, without candidates.
 func releases(t *testing.T) []semver.Version {
 	t.Helper()
 	entries, err := fs.ReadDir(os.DirFS(root), "catalog/releases")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changelog := read(t, "CHANGELOG.md")
 	var all []semver.Version
 	for _, entry := range entries {
 		version, err := semver.Parse(entry.Name())
-		if err == nil && len(version.Pre) == 0 && strings.Contains(changelog, "\n## ["+entry.Name()+"]") {
+		if err == nil && len(version.Pre) == 0 {
 			all = append(all, version)
 		}
 	}
@@ -93,13 +91,15 @@ func opening(document, anchor string) string {
 	return text.String()
 }
 
+// specField and setting are what a section about a release names: a field, or a setting of the operator.
 var (
 	specField = regexp.MustCompile("`(spec\\.[a-zA-Z.]+(?:: [A-Z][A-Za-z]+)?)`")
+	setting   = regexp.MustCompile("`([A-Z][A-Z_]+)`")
 )
 
-func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
-	all := releases(t)
-	noted := map[string]string{} // the releases of the notes, by the fields that their sections name
+// noted returns the releases that sections require, by the groups of fields and the settings that these sections name.
+func noted(t *testing.T) map[string]string {
+	releases := map[string]string{}
 	for document, text := range markdown(t) {
 		if document == "docs/api.md" || strings.HasPrefix(document, "docs/adr/") {
 			continue
@@ -116,16 +116,18 @@ func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
 			}
 			for _, match := range specField.FindAllStringSubmatch(part, -1) {
 				name, _, _ := strings.Cut(strings.TrimPrefix(match[1], "spec."), ".")
-				noted["spec."+name] = note[1]
+				releases["spec."+name] = note[1]
+			}
+			for _, match := range setting.FindAllStringSubmatch(part, -1) {
+				releases[match[1]] = note[1]
 			}
 		}
 	}
-	if len(all) == 0 {
-		for field, since := range noted {
-			t.Errorf("a section says that %s requires release %s, and there is no release without it", field, since)
-		}
-		return
-	}
+	return releases
+}
+
+func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
+	all, noted := releases(t), noted(t)
 	first := fieldsOfRelease(t, all[0])
 	for field := range fieldsOf(t, "config/crd/bases/"+memcachedCRD) {
 		if first[field] || strings.Count(field, ".") != 1 || !strings.HasPrefix(field, "spec.") || strings.Contains(field, ":") {
@@ -142,4 +144,40 @@ func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestEverySettingThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
+	var chart struct{ Settings map[string]string }
+	if err := yaml.Unmarshal([]byte(read(t, "charts/memcached-operator/values.yaml")), &chart); err != nil || len(chart.Settings) == 0 {
+		t.Fatalf("the chart has the settings %v, %v", chart.Settings, err)
+	}
+	entries := strings.Split(read(t, "CHANGELOG.md"), "\n## [")[1:] // the newest first
+	noted := noted(t)
+	for name := range chart.Settings {
+		since := ""
+		for _, entry := range entries {
+			if strings.Contains(entry, "`"+name+"`") {
+				since, _, _ = strings.Cut(entry, "]")
+			}
+		}
+		if since == "Unreleased" {
+			since = developed(t)
+		}
+		switch isFirst := strings.HasPrefix(entries[len(entries)-1], since+"]"); {
+		case since == "":
+			t.Errorf("CHANGELOG.md doesn't name the setting %s", name)
+		case !isFirst && noted[name] != since:
+			t.Errorf("the section about the setting %s says that it requires release %q, and it is in %s and newer ones", name, noted[name], since)
+		case isFirst && noted[name] != "":
+			t.Errorf("a section says that the setting %s requires release %s, and all have it", name, noted[name])
+		}
+	}
+}
+
+// developed returns the version that comes next.
+func developed(t *testing.T) string {
+	t.Helper()
+	_, version, _ := strings.Cut(read(t, "Makefile"), "\nVERSION ?= ")
+	version, _, _ = strings.Cut(version, "\n")
+	return version
 }
