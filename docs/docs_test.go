@@ -215,6 +215,15 @@ func TestEveryBlockHasALanguage(t *testing.T) {
 	}
 }
 
+func TestHeadingsAreBetweenBlankLines(t *testing.T) {
+	for document, text := range markdown(t) {
+		_, prose := split(document, text)
+		for _, match := range regexp.MustCompile(`(?m)(?:^.+\n(#+ .+)$)|(?:^(#+ .+)\n.)`).FindAllString(prose, -1) {
+			t.Errorf("%s: no blank line beside the heading in %q", document, match)
+		}
+	}
+}
+
 // paths are inline code that looks like a path in the repository.
 var paths = regexp.MustCompile(`^(api|bundle|catalog|cmd|config|controllers|dist|docs|hack|internal|test)/[\w./{},*-]*$`)
 

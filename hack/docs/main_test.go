@@ -39,7 +39,7 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
+func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,10 @@ func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
 	var values []string
 	for _, r := range reasons {
 		values = append(values, r.value)
-		if _, section, found := strings.Cut(page, "\n### `"+r.value+"`\n"); !found {
+		_, section, found := strings.Cut(page, "\n### `"+r.value+"`\n")
+		if _, harmless, _ := strings.Cut(page, "\n## Reasons that need no action\n"); !found && strings.Count(harmless, "\n| `"+r.value+"` | ") == 1 {
+			continue
+		} else if !found {
 			t.Errorf("the page has no section %s", r.value)
 		} else if section, _, _ = strings.Cut(section, "\n#"); !strings.Contains(section, "**Do:** ") {
 			t.Errorf("the section %s doesn't say what to do", r.value)

@@ -92,8 +92,11 @@ func sentence(text string) string {
 //go:embed troubleshooting.md.tmpl
 var troubleshooting string
 
+// harmless reports whether a reason has a row in the last table and no section.
+func (r reason) harmless() bool { return r.action == "Nothing." || r.action == "Wait." }
+
 // troubleshootingPage returns the page with all reasons. Each one has one section, in the
-// first group that has it.
+// first group that has it, or one row.
 func troubleshootingPage(all []reason) (string, error) {
 	written := map[string]bool{}
 	section := func(group string) (string, error) {
@@ -104,7 +107,7 @@ func troubleshootingPage(all []reason) (string, error) {
 				continue
 			}
 			found = true
-			if !written[r.value] {
+			if !written[r.value] && !r.harmless() {
 				fmt.Fprintf(&text, "### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
 			}
 			written[r.value] = true
@@ -114,7 +117,16 @@ func troubleshootingPage(all []reason) (string, error) {
 		}
 		return strings.TrimSpace(text.String()), nil
 	}
-	page, err := template.New("").Funcs(template.FuncMap{"reasons": section}).Parse(troubleshooting)
+	rows := func() string {
+		var text strings.Builder
+		for i, r := range all {
+			if r.harmless() && !slices.ContainsFunc(all[:i], func(other reason) bool { return other.value == r.value }) {
+				fmt.Fprintf(&text, "| `%s` | %s |\n", r.value, r.meaning)
+			}
+		}
+		return text.String()
+	}
+	page, err := template.New("").Funcs(template.FuncMap{"reasons": section, "harmless": rows}).Parse(troubleshooting)
 	if err != nil {
 		return "", fmt.Errorf("parsing the template: %w", err)
 	}
