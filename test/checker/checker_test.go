@@ -88,7 +88,7 @@ func (o copier) run(t *testing.T, from, to string) {
 }
 
 // The checker that the tests of the handover use finds each mistake that a copy can have, and none in a right one.
-func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
+func TestCheckerFindsMistakesOfACopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		copier
@@ -114,7 +114,7 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 				source, target := pods.StartCache(t, version, args...), pods.StartCache(t, pods.Versions[(i+1)%len(pods.Versions)], args...)
 				var current atomic.Pointer[string]
 				current.Store(new(source.Address()))
-				check := checker.StartCommands(checker.Options{
+				check := checker.Start(checker.Options{
 					Seed: uint64(i), Workers: 4, Keys: 100, Pause: 200 * time.Microsecond, LargeBytes: 3 << 20,
 				}, func() string { return *current.Load() })
 				awaitOperations(t, check, 500, 500, 100)
@@ -152,7 +152,7 @@ func wantFindings(t *testing.T, r checker.Report, finds, may []checker.Kind, los
 }
 
 // awaitOperations waits until the checker has seen enough of a server. Processors differ in how long that takes.
-func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, deletes int) {
+func awaitOperations(t *testing.T, check *checker.Checker, reads, writes, deletes int) {
 	t.Helper()
 	var r checker.Report
 	if !pods.Eventually(func() bool {
@@ -164,20 +164,20 @@ func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, delet
 }
 
 // awaitMore waits until the checker has used most of its keys again.
-func awaitMore(t *testing.T, check *checker.Commands) {
+func awaitMore(t *testing.T, check *checker.Checker) {
 	t.Helper()
 	seen := check.SoFar()
 	awaitOperations(t, check, seen.Reads+500, seen.Writes+300, seen.Deletes+50)
 }
 
 // A flush_all deletes items that were not used for a second, and the checker expects that.
-func TestCheckerWithAllCommandsKnowsFlushAll(t *testing.T) {
+func TestCheckerKnowsFlushAll(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			cache := pods.StartCache(t, version, "-m", "64")
-			check := checker.StartCommands(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.Address)
+			check := checker.Start(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.Address)
 			awaitOperations(t, check, 500, 500, 100)
 			if err := check.FlushAll(4 * time.Second); err != nil {
 				t.Error(err)

@@ -81,7 +81,7 @@ type checkedPair struct {
 	random    *mathrand.Rand
 	old, next *pods.Shard
 	router    *pods.Router
-	check     *checker.Commands
+	check     *checker.Checker
 	wire      *wire
 }
 
@@ -110,7 +110,7 @@ func (p *checkedPair) fill() {
 func (p *checkedPair) begin(seed uint64) {
 	p.t.Helper()
 	p.fill()
-	p.check = checker.StartCommands(checker.Options{
+	p.check = checker.Start(checker.Options{
 		Seed: seed, Workers: 4, Keys: 200, Pause: 300 * time.Microsecond, LargeBytes: 3 << 20,
 	}, p.router.Address)
 	p.t.Cleanup(func() { p.check.Stop() })

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -11,17 +12,16 @@ import (
 // share of the items written during a change in place that a shard keeps.
 const share = 0.99
 
-// checked has clients write, delete and read on the shards of a Memcached until the
-// returned function is called, which reports every answer that cannot be right, and
-// more lost items than a change in place may cost.
-func (s *space) checked(name string, shards int) (stop func() checker.Report) {
+// checked has clients write, delete and read on the shards of a Memcached until the returned function is called. It fails
+// the test for every answer that cannot be right, and if the shards kept a smaller share of what was written.
+func (s *space) checked(name string, shards int, kept float64) (stop func() checker.Report) {
 	s.Helper()
+	var servers []func() string
 	for ordinal := range shards {
-		s.Address(name, ordinal) // answers
+		address := s.Address(name, ordinal)
+		servers = append(servers, func() string { return address })
 	}
-	addresses, err := k.Addresses(s.Ctx, s.Key(name), shards)
-	s.Must(err)
-	c := checker.Start(1, addresses...)
+	c := checker.Start(checker.Options{Seed: 1, Workers: 2, Keys: 500, Pause: 4 * time.Millisecond}, servers...)
 	s.Cleanup(func() { c.Stop() })
 	return func() checker.Report {
 		s.Helper()
@@ -30,8 +30,11 @@ func (s *space) checked(name string, shards int) (stop func() checker.Report) {
 		if len(r.Findings) > 0 || r.Err != nil {
 			s.Error("the checker found mistakes")
 		}
-		if float64(r.Lost) > (1-share)*float64(r.Writes) {
+		if float64(r.Lost) > (1-kept)*float64(r.Writes) {
 			s.Errorf("%d items were lost of %d that were written", r.Lost, r.Writes)
+		}
+		if r.Reads < 1000 || r.Writes < 500 || r.Deletes < 100 {
+			s.Error("the checker saw too little of it")
 		}
 		return r
 	}
@@ -45,7 +48,7 @@ func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
 	s.Apply("cache", suite.Small(shards, suite.Version(middle)))
 	s.Available("cache")
 	before := s.Lives("cache")
-	check := s.checked("cache", shards)
+	check := s.checked("cache", shards, share)
 	s.Apply("cache", suite.Small(shards, suite.Version(newest)))
 	s.Updated("cache")
 	s.Apply("cache", suite.Small(shards, suite.Version(versions[0])))
@@ -56,7 +59,7 @@ func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
 		restarts[cluster.ShardName("cache", ordinal)] = 2
 	}
 	s.Restarted("cache", before, restarts)
-	if r.Reads < 1000 || r.Writes < 500 || r.Deletes < 100 || r.Unanswered+r.Failed == 0 {
-		t.Error("the checker saw too little of it")
+	if r.Unanswered+r.Failed == 0 {
+		t.Error("the checker saw no restart")
 	}
 }

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -35,7 +32,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 	s.Apply("cache", suite.Small(shards))
 	s.Available("cache")
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
-	check, keysStay := s.handoverChecked("cache", shards), s.keysStay("cache")
+	check, keysStay := s.checked("cache", shards, 1), s.keysStay("cache")
 	for _, step := range []struct {
 		what     string
 		ordinals []int
@@ -88,7 +85,7 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	s.Apply("cache", suite.Small(1))
 	s.Available("cache")
 	set := s.Written("cache", 0, size)
-	check := s.handoverChecked("cache", 1)
+	check := s.checked("cache", 1, 1)
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
 	smaller := suite.Small(1, suite.Memory("96Mi"))
 	smaller.Config.MaxItemSize = new(resource.MustParse("4Mi"))
@@ -131,30 +128,4 @@ func (s *space) handedOver(what string, m *v1beta1.Memcached, ordinal int, set *
 	kept, err := set.Keep(handedShare)
 	s.Must(err)
 	s.Logf("%s: shard %d kept %d of %d items", what, ordinal, kept, size)
-}
-
-// handoverChecked is checked for handovers: no answer may be wrong, and a handover keeps all that was written.
-func (s *space) handoverChecked(name string, shards int) (stop func()) {
-	s.Helper()
-	addresses := make([]string, shards)
-	for ordinal := range shards {
-		addresses[ordinal] = s.Address(name, ordinal)
-	}
-	c := checker.Start(1, addresses...)
-	s.Cleanup(func() { c.Stop() })
-	return func() {
-		s.Helper()
-		r := c.Stop()
-		s.Logf("checker: %s", r)
-		var err error
-		switch {
-		case len(r.Findings) > 0:
-			err = fmt.Errorf("%d answers were wrong", len(r.Findings))
-		case r.Lost > 0:
-			err = fmt.Errorf("%d items were lost", r.Lost)
-		case r.Reads < 1000 || r.Writes < 500 || r.Deletes < 100:
-			err = errors.New("the checker saw too little of it")
-		}
-		s.Must(errors.Join(err, r.Err))
-	}
 }

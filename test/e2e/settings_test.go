@@ -49,7 +49,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	s.Available("cache")
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
 	before := s.Lives("cache")
-	check := s.checked("cache", shards)
+	check := s.checked("cache", shards, share)
 	for _, change := range []struct {
 		what string
 		set  suite.Change

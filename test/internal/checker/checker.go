@@ -2,32 +2,57 @@ package checker
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
+	"net"
 	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	workers = 4
-	// keysEach is the number of keys of a worker.
-	keysEach = 500
-	// pause of a worker after each operation.
-	pause   = 4 * time.Millisecond
-	repeats = 8
-	// sweepTimeout bounds the last read of all keys of a worker.
-	sweepTimeout = 10 * time.Second
+	// sweepTimeout bounds the last read of all keys of a worker, which pauses for sweepPause after an error.
+	sweepTimeout, sweepPause = 10 * time.Second, 4 * time.Millisecond
 )
 
-// Of 100 operations of a worker these are writes and deletions. The others are reads, one in oldReadEvery of a key that
-// is no longer written.
+// Kind of a finding.
+type Kind string
+
+// Lost is no finding, as a cache may lose items.
 const (
-	writesOf100  = 30
-	deletesOf100 = 10
-	oldReadEvery = 8
+	fine   Kind = ""
+	Lost   Kind = "lost"
+	Wrong  Kind = "wrong"
+	Stale  Kind = "stale"
+	Back   Kind = "back"
+	Expiry Kind = "wrong expiry"
+	Token  Kind = "token matched"
 )
+
+// outcome of a write or a deletion.
+type outcome int
+
+const (
+	// done: the server confirmed it.
+	done outcome = iota
+	// undone: the request did not reach the server.
+	undone
+	// unknown: the request may have reached the server.
+	unknown
+)
+
+// outcomeOf returns the outcome of a write with this error.
+func outcomeOf(err error) outcome {
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return done
+	case errors.As(err, &op) && op.Op == "dial":
+		return undone
+	default:
+		return unknown
+	}
+}
 
 // maxLostKeys is the number of lost keys in the text of a report.
 const maxLostKeys = 20
@@ -51,9 +76,9 @@ type Report struct {
 	Unanswered, Failed int
 	// Lost counts keys that were empty but should not be.
 	Lost int
-	// LostKeys has a line for each of them, and Longest is the longest time without an answer, if the check used all
-	// commands.
+	// LostKeys has a line for each of them.
 	LostKeys []string
+	// Longest is the longest time without an answer.
 	Longest  time.Duration
 	Findings []Finding
 	// Err is the error of a key that could not be read at the end.
@@ -94,184 +119,118 @@ func (r *Report) add(other Report) {
 	}
 }
 
-// run is a check with workers of a kind.
-type run[W interface {
-	sweep()
-	total() Report
-}] struct {
+// Options of a check.
+type Options struct {
+	Seed uint64
+	// Workers of each server, and keys of each of them.
+	Workers, Keys int
+	// Pause of a worker after each operation.
+	Pause time.Duration
+	// LargeBytes is the size of the largest items, which the first worker has; 0 for none.
+	LargeBytes int
+}
+
+// Checker checks servers until Stop.
+type Checker struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	workers []W
+	workers []*worker
 	once    sync.Once
+	// flush is locked while all items are deleted, and read-locked during any other operation.
+	flush sync.RWMutex
+	clock clock
 }
 
-// Stop stops the workers, reads each key once more, and returns the report. You can call it again.
-func (r *run[W]) Stop() Report {
-	r.stop()
-	r.running.Wait()
-	r.once.Do(func() {
-		for _, w := range r.workers {
-			r.running.Go(w.sweep)
-		}
-		r.running.Wait()
-	})
-	var report Report
-	for _, w := range r.workers {
-		report.add(w.total())
+// clock measures the longest time in which no worker had an answer.
+type clock struct {
+	mu      sync.Mutex
+	last    time.Time
+	longest time.Duration
+}
+
+func (c *clock) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.last.IsZero() {
+		c.longest = max(c.longest, now.Sub(c.last))
 	}
-	return report
+	c.last = now
 }
 
-// Checker checks a cache until Stop.
-type Checker struct{ run[*worker] }
-
-// Start starts to check the cache whose shards have these addresses, and which must not contain keys of a checker. The
-// seed selects operations and keys.
-func Start(seed uint64, addresses ...string) *Checker {
+// Start starts to check servers that contain no keys of a checker. The address of a server can change; an empty one means
+// that it can't be reached.
+func Start(o Options, servers ...func() string) *Checker {
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Checker{}
-	c.stop = stop
-	for i := range workers {
-		w := newWorker(fmt.Sprintf("checked-%d", i), keysEach, rand.New(rand.NewPCG(seed, uint64(i))), dial(addresses))
-		c.workers = append(c.workers, w)
-		c.running.Go(func() {
-			for ctx.Err() == nil {
-				w.step()
-				time.Sleep(pause) //nolint:forbidigo // the pace of a client
-			}
-		})
+	c := &Checker{stop: stop}
+	for _, address := range servers {
+		clocks := &clocks{zero: map[string]time.Time{}, behind: map[string]time.Duration{}}
+		for range o.Workers {
+			w := newWorker(o, len(c.workers), &client{address: address, clocks: clocks}, &c.clock)
+			c.workers = append(c.workers, w)
+			c.running.Go(func() {
+				for ctx.Err() == nil {
+					c.flush.RLock()
+					w.step()
+					c.flush.RUnlock()
+					time.Sleep(o.Pause) //nolint:forbidigo // the pace of a client
+				}
+			})
+		}
 	}
 	return c
 }
 
-// worker does one operation at a time on keys of its own.
-type worker struct {
-	name   string
-	random *rand.Rand
-	store  store
-	// keys that are written, and old keys, whose last write had no answer.
-	keys, old []*key
-	made      int
-	version   int
-	report    Report
+// Between calls do while no worker waits for an answer.
+func (c *Checker) Between(do func()) {
+	c.flush.Lock()
+	defer c.flush.Unlock()
+	do()
 }
 
-type key struct {
-	name string
-	state
+// SoFar returns what the workers have done until now.
+func (c *Checker) SoFar() (r Report) {
+	c.Between(func() {
+		for _, w := range c.workers {
+			r.add(w.report)
+		}
+	})
+	return r
 }
 
-func newWorker(name string, keys int, random *rand.Rand, s store) *worker {
-	w := &worker{name: name, random: random, store: s}
-	for range keys {
-		w.keys = append(w.keys, w.newKey())
+// FlushAll deletes all items of the only server between two operations of the workers, which pause that long before.
+func (c *Checker) FlushAll(pause time.Duration) error {
+	c.flush.Lock()
+	defer c.flush.Unlock()
+	time.Sleep(pause) //nolint:forbidigo // memcached deletes what is older than the second of the request
+	reply, err := c.workers[0].client.do([]byte("flush_all\r\n"))
+	if err == nil && reply.line != "OK" {
+		err = fmt.Errorf("flush_all: %s", reply.line)
 	}
-	return w
-}
-
-func (w *worker) newKey() *key {
-	w.made++
-	return &key{name: w.name + "-" + strconv.Itoa(w.made)}
-}
-
-// step does one operation on one key.
-func (w *worker) step() {
-	i := w.random.IntN(len(w.keys))
-	k := w.keys[i]
-	switch dice := w.random.IntN(100); {
-	case dice < writesOf100:
-		w.version++
-		w.wrote(i, w.version, w.store.set(k.name, value(k.name, w.version)), &w.report.Writes)
-	case dice < writesOf100+deletesOf100:
-		w.wrote(i, absent, w.store.delete(k.name), &w.report.Deletes)
-	case len(w.old) > 0 && w.random.IntN(oldReadEvery) == 0:
-		_ = w.read(w.old[w.random.IntN(len(w.old))])
-	default:
-		_ = w.read(k)
-	}
-}
-
-// wrote records the outcome of a write of a version to a key.
-func (w *worker) wrote(i, version int, err error, answered *int) {
-	k, outcome := w.keys[i], outcomeOf(err)
-	k.write(version, outcome)
-	switch outcome {
-	case done:
-		*answered++
-	case undone:
-		w.report.Failed++
-	case unknown:
-		w.report.Unanswered++
-		w.old = append(w.old, k)
-		w.keys[i] = w.newKey()
-	}
-}
-
-// read reads a key and compares it with what it should contain.
-func (w *worker) read(k *key) error {
-	found, there, err := w.store.get(k.name)
-	if err != nil {
-		w.report.Failed++
+	if outcomeOf(err) == undone {
 		return err
 	}
-	w.report.Reads++
-	version, known := absent, true
-	if there {
-		version, known = versionOf(k.name, found)
-	}
-	want := k.state
-	kind := Wrong
-	if known {
-		kind = k.saw(version)
-	}
-	switch kind {
-	case fine:
-	case Lost:
-		w.report.Lost++
-	default:
-		w.report.Findings = append(w.report.Findings, Finding{kind, time.Now(), k.name, want.String(), fmt.Sprintf("%.60q", found)})
-	}
-	return nil
-}
-
-func (s state) String() string {
-	text := "nothing"
-	if s.now != absent {
-		text = "version " + strconv.Itoa(s.now)
-	}
-	if s.open {
-		text += fmt.Sprintf(" or %d", s.maybe)
-	}
-	return text
-}
-
-func (w *worker) total() Report { return w.report }
-
-func (w *worker) sweep() {
-	deadline := time.Now().Add(sweepTimeout)
-	for _, keys := range [][]*key{w.keys, w.old} {
-		for _, k := range keys {
-			err := w.read(k)
-			for err != nil && time.Now().Before(deadline) {
-				time.Sleep(pause) //nolint:forbidigo // a shard that starts reports no event
-				err = w.read(k)
-			}
-			if err != nil {
-				w.report.Err = fmt.Errorf("reading %s at the end: %w", k.name, err)
-				return
-			}
+	for _, w := range c.workers {
+		for _, k := range append(w.keys, w.old...) {
+			k.flushed(time.Now(), err == nil)
 		}
 	}
+	return err
 }
 
-func value(key string, version int) string {
-	return strings.Repeat(key+"="+strconv.Itoa(version)+";", repeats)
-}
-
-// versionOf returns the version of a key that has this value.
-func versionOf(key, text string) (int, bool) {
-	rest, ok := strings.CutPrefix(text, key+"=")
-	number, _, _ := strings.Cut(rest, ";")
-	version, err := strconv.Atoi(number)
-	return version, ok && err == nil && version > absent && text == value(key, version)
+// Stop stops the workers, reads each key once more, and returns the report. You can call it again.
+func (c *Checker) Stop() Report {
+	c.stop()
+	c.running.Wait()
+	c.once.Do(func() {
+		for _, w := range c.workers {
+			c.running.Go(w.sweep)
+		}
+		c.running.Wait()
+	})
+	r := c.SoFar()
+	c.clock.mu.Lock()
+	defer c.clock.mu.Unlock()
+	r.Longest = c.clock.longest
+	return r
 }

@@ -1,170 +1,35 @@
 package checker
 
 import (
-	"errors"
-	"maps"
-	"math/rand/v2"
 	"net"
-	"slices"
 	"testing"
 	"time"
 )
 
-type honest map[string]string
-
-func (s honest) get(key string) (string, bool, error) {
-	value, there := s[key]
-	return value, there, nil
-}
-
-func (s honest) set(key, value string) error {
-	s[key] = value
-	return nil
-}
-
-func (s honest) delete(key string) error {
-	delete(s, key)
-	return nil
-}
-
-// faulty is an honest store with some wrong answers.
-type faulty struct {
-	honest
-	random *rand.Rand
-	// read, write and remove replace the operation when isFaulty returns true.
-	read   func(s honest, key string) (string, bool)
-	write  func(s honest, key, value string) error
-	remove func(s honest, key string) error
-	// late are writes of requests that wait in a connection which the client has abandoned.
-	late []func()
-}
-
-// isFaulty returns true once in twenty times. Before that, a late write may happen.
-func (s *faulty) isFaulty() bool {
-	if len(s.late) > 0 && s.random.IntN(10) == 0 {
-		s.late[0]()
-		s.late = s.late[1:]
-	}
-	return s.random.IntN(20) == 0
-}
-
-func (s *faulty) later(do func()) { s.late = append(s.late, do) }
-
-func (s *faulty) get(key string) (string, bool, error) {
-	if s.isFaulty() && s.read != nil {
-		value, there := s.read(s.honest, key)
-		return value, there, nil
-	}
-	return s.honest.get(key)
-}
-
-func (s *faulty) set(key, value string) error {
-	if s.isFaulty() && s.write != nil {
-		return s.write(s.honest, key, value)
-	}
-	return s.honest.set(key, value)
-}
-
-func (s *faulty) delete(key string) error {
-	if s.isFaulty() && s.remove != nil {
-		return s.remove(s.honest, key)
-	}
-	return s.honest.delete(key)
-}
-
-var errNoAnswer = errors.New("no answer")
-
-func TestCheckerFindsWrongAnswersAndNothingElse(t *testing.T) {
-	for _, store := range []struct {
-		name  string
-		fault func(*faulty)
-		finds []Kind
-		loses bool
-	}{
-		{name: "honest"},
-		{name: "loses items", loses: true, fault: func(s *faulty) {
-			s.read = func(h honest, key string) (string, bool) { delete(h, key); return "", false }
-		}},
-		{name: "confirms writes that it did not do", loses: true, finds: []Kind{Stale}, fault: func(s *faulty) {
-			s.write = func(honest, string, string) error { return nil }
-		}},
-		{name: "confirms deletions that it did not do", finds: []Kind{Back}, fault: func(s *faulty) {
-			s.remove = func(honest, string) error { return nil }
-		}},
-		{name: "returns the value of another key", finds: []Kind{Wrong}, fault: func(s *faulty) {
-			s.read = func(honest, string) (string, bool) { return value("other", 1), true }
-		}},
-		{name: "returns a broken value", finds: []Kind{Wrong}, fault: func(s *faulty) {
-			s.read = func(h honest, key string) (string, bool) { return h[key] + ".", true }
-		}},
-		{name: "returns an invented value", finds: []Kind{Wrong}, fault: func(s *faulty) {
-			s.read = func(_ honest, key string) (string, bool) { return value(key, 1<<40), true }
-		}},
-		{name: "does not answer, but did it", fault: func(s *faulty) {
-			s.write = func(h honest, key, value string) error { h[key] = value; return errNoAnswer }
-			s.remove = func(h honest, key string) error { delete(h, key); return errNoAnswer }
-		}},
-		{name: "does not answer and did not do it", fault: func(s *faulty) {
-			s.write = func(honest, string, string) error { return errNoAnswer }
-			s.remove = func(honest, string) error { return errNoAnswer }
-		}},
-		{name: "does not answer and does it later", fault: func(s *faulty) {
-			s.write = func(h honest, key, value string) error { s.later(func() { h[key] = value }); return errNoAnswer }
-			s.remove = func(h honest, key string) error { s.later(func() { delete(h, key) }); return errNoAnswer }
-		}},
-		{name: "reverts what it did without an answer", finds: []Kind{Stale}, fault: func(s *faulty) {
-			s.write = func(h honest, key, value string) error {
-				if before, there := h[key]; there {
-					s.later(func() { h[key] = before })
-				}
-				h[key] = value
-				return errNoAnswer
-			}
-		}},
-	} {
-		t.Run(store.name, func(t *testing.T) {
-			s := &faulty{honest: honest{}, random: rand.New(rand.NewPCG(1, 1))}
-			if store.fault != nil {
-				store.fault(s)
-			}
-			w := newWorker("w", 20, rand.New(rand.NewPCG(2, 2)), s)
-			for range 20_000 {
-				w.step()
-			}
-			w.sweep()
-			found := map[Kind]int{}
-			for _, f := range w.report.Findings {
-				found[f.Kind]++
-			}
-			kinds := slices.Sorted(maps.Keys(found))
-			if !slices.Equal(kinds, store.finds) || store.loses != (w.report.Lost > 0) {
-				t.Errorf("found %v, want %v, items lost: %t", kinds, store.finds, store.loses)
-			}
-			if w.report.Reads == 0 || w.report.Writes == 0 || w.report.Deletes == 0 || w.report.Err != nil {
-				t.Error("too few operations")
-			}
-			t.Logf("%.400s", w.report)
-		})
-	}
-}
-
 func TestWriteWithoutAnswerAllowsBothValuesUntilOneIsSeen(t *testing.T) {
+	value := func(text string) stored { return stored{there: text != "", text: text, ttl: unknownTTL} }
 	for _, sequence := range []struct {
-		name  string
-		start state
-		saw   []int
-		want  []Kind
+		name string
+		// now is what the key contains, maybe what it may contain, unless they are equal.
+		now, maybe string
+		saw        []string
+		want       []Kind
 	}{
-		{"not done, then done, then reverted", state{newest: 2, now: 1, maybe: 2, open: true}, []int{1, 1, 2, 2, 1}, []Kind{fine, fine, fine, fine, Stale}},
-		{"late deletion", state{newest: 1, now: 1, maybe: absent, open: true}, []int{1, absent, 1}, []Kind{fine, fine, Back}},
-		{"lost, then written late", state{newest: 2, now: 1, maybe: 2, open: true}, []int{absent, 2, 1}, []Kind{Lost, fine, Stale}},
-		{"deleted, and back", state{newest: 3, now: absent}, []int{absent, 3}, []Kind{fine, Back}},
-		{"invented value", state{newest: 3, now: 3}, []int{4}, []Kind{Wrong}},
+		{"not done, then done, then reverted", "1", "2", []string{"1", "1", "2", "2", "1"}, []Kind{fine, fine, fine, fine, Stale}},
+		{"late deletion", "1", "", []string{"1", "", "1"}, []Kind{fine, fine, Back}},
+		{"lost, then written late", "1", "2", []string{"", "2", "1"}, []Kind{Lost, fine, Stale}},
+		{"deleted, and back", "", "", []string{"", "1"}, []Kind{fine, Back}},
+		{"invented value", "1", "1", []string{"2"}, []Kind{Wrong}},
 	} {
-		s := sequence.start
-		for i, version := range sequence.saw {
-			if kind := s.saw(version); kind != sequence.want[i] {
-				t.Errorf("%s: read %d of version %d is %q, want %q", sequence.name, i+1, version, kind, sequence.want[i])
+		k := content{before: map[uint64]struct{}{}}
+		k.write(value("1"), done)
+		k.write(value(sequence.now), done)
+		if sequence.maybe != sequence.now {
+			k.write(value(sequence.maybe), unknown)
+		}
+		for i, text := range sequence.saw {
+			if kind := k.saw(value(text), time.Now()); kind != sequence.want[i] {
+				t.Errorf("%s: read %d of %q is %q, want %q", sequence.name, i+1, text, kind, sequence.want[i])
 			}
 		}
 	}
@@ -175,25 +40,20 @@ func TestWriteThatReachedNoServerIsUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = connection.Read(make([]byte, 1))
-			_ = connection.Close()
-		}
-	}()
-	c := dial([]string{address})
-	if came := outcomeOf(c.set("a", "1")); came != unknown {
-		t.Errorf("a write to a server that closes is %d, want %d", came, unknown)
-	}
 	_ = listener.Close()
-	_ = c.client.Close()
-	if came := outcomeOf(c.set("a", "1")); came != undone {
-		t.Errorf("a write to a closed port is %d, want %d", came, undone)
+	server, peer := net.Pipe()
+	_ = peer.Close()
+	for name, c := range map[string]struct {
+		client *client
+		want   outcome
+	}{
+		"no server is ready":   {&client{address: func() string { return "" }}, undone},
+		"a closed port":        {&client{address: listener.Addr().String}, undone},
+		"a server that closes": {&client{conn: server}, unknown},
+	} {
+		if _, err := c.client.do([]byte("delete a\r\n")); outcomeOf(err) != c.want {
+			t.Errorf("a write to %s is %d (%v), want %d", name, outcomeOf(err), err, c.want)
+		}
 	}
 }
 

@@ -2,144 +2,14 @@ package checker
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
-
-// Expiry is a finding: an item that expires at another time than it should, or did not expire.
-const Expiry Kind = "wrong expiry"
-
-// Token is a finding: a token of gets that matched a value which changed in between.
-const Token Kind = "token matched"
-
-// Options of a check with all commands.
-type Options struct {
-	Seed uint64
-	// Workers, and keys of each of them.
-	Workers, Keys int
-	// Pause of a worker after each operation.
-	Pause time.Duration
-	// LargeBytes is the size of the largest items, which the first worker has; 0 for none.
-	LargeBytes int
-}
-
-// Commands checks one server with all kinds of commands until Stop.
-type Commands struct {
-	run[*commander]
-	// flush is locked while all items are deleted, and read-locked during any other operation.
-	flush sync.RWMutex
-	clock clock
-}
-
-// clock measures the longest time in which no worker had an answer.
-type clock struct {
-	mu      sync.Mutex
-	last    time.Time
-	longest time.Duration
-}
-
-func (c *clock) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if !c.last.IsZero() {
-		c.longest = max(c.longest, now.Sub(c.last))
-	}
-	c.last = now
-}
-
-// StartCommands starts to check a server. Its address can change; an empty one means that no server can be reached.
-func StartCommands(o Options, address func() string) *Commands {
-	ctx, stop := context.WithCancel(context.Background())
-	c := &Commands{}
-	c.stop = stop
-	servers := &clocks{zero: map[string]time.Time{}, behind: map[string]time.Duration{}}
-	for i := range o.Workers {
-		w := &commander{
-			name: fmt.Sprintf("commands-%d", i), random: rand.New(rand.NewPCG(o.Seed, uint64(i))),
-			client: &client{address: address, clocks: servers}, clock: &c.clock,
-		}
-		for n := range o.Keys {
-			kind := text
-			switch n % 8 {
-			case 0, 1:
-				kind = counter
-			case 2:
-				kind = binary
-			}
-			w.keys = append(w.keys, w.newItem(kind))
-		}
-		if i == 0 && o.LargeBytes > 0 {
-			w.largeBytes = o.LargeBytes
-			for range 3 {
-				w.keys = append(w.keys, w.newItem(large))
-			}
-		}
-		c.workers = append(c.workers, w)
-		c.running.Go(func() {
-			for ctx.Err() == nil {
-				c.flush.RLock()
-				w.step()
-				c.flush.RUnlock()
-				time.Sleep(o.Pause) //nolint:forbidigo // the pace of a client
-			}
-		})
-	}
-	return c
-}
-
-// Between calls do while no worker waits for an answer.
-func (c *Commands) Between(do func()) {
-	c.flush.Lock()
-	defer c.flush.Unlock()
-	do()
-}
-
-// SoFar returns what the workers have done until now.
-func (c *Commands) SoFar() (r Report) {
-	c.Between(func() {
-		for _, w := range c.workers {
-			r.add(w.total())
-		}
-	})
-	return r
-}
-
-// FlushAll deletes all items between two operations of the workers, which pause that long before.
-func (c *Commands) FlushAll(pause time.Duration) error {
-	c.flush.Lock()
-	defer c.flush.Unlock()
-	time.Sleep(pause) //nolint:forbidigo // memcached deletes what is older than the second of the request
-	reply, err := c.workers[0].client.do([]byte("flush_all\r\n"))
-	if err == nil && reply.line != "OK" {
-		err = fmt.Errorf("flush_all: %s", reply.line)
-	}
-	if outcomeOf(err) == undone {
-		return err
-	}
-	for _, w := range c.workers {
-		for _, k := range append(w.keys, w.old...) {
-			k.flushed(time.Now(), err == nil)
-		}
-	}
-	return err
-}
-
-// Stop adds the longest time without an answer to the report.
-func (c *Commands) Stop() Report {
-	r := c.run.Stop()
-	c.clock.mu.Lock()
-	defer c.clock.mu.Unlock()
-	r.Longest = c.clock.longest
-	return r
-}
 
 type keyKind int
 
@@ -164,8 +34,8 @@ type item struct {
 	version int
 }
 
-// commander is a worker with all commands.
-type commander struct {
+// worker does one operation at a time, with any command, on keys of its own.
+type worker struct {
 	name       string
 	random     *rand.Rand
 	client     *client
@@ -178,7 +48,28 @@ type commander struct {
 	report Report
 }
 
-func (w *commander) newItem(kind keyKind) *item {
+func newWorker(o Options, number int, c *client, answers *clock) *worker {
+	w := &worker{name: fmt.Sprintf("checked-%d", number), random: rand.New(rand.NewPCG(o.Seed, uint64(number))), client: c, clock: answers}
+	for n := range o.Keys {
+		kind := text
+		switch n % 8 {
+		case 0, 1:
+			kind = counter
+		case 2:
+			kind = binary
+		}
+		w.keys = append(w.keys, w.newItem(kind))
+	}
+	if number == 0 && o.LargeBytes > 0 {
+		w.largeBytes = o.LargeBytes
+		for range 3 {
+			w.keys = append(w.keys, w.newItem(large))
+		}
+	}
+	return w
+}
+
+func (w *worker) newItem(kind keyKind) *item {
 	w.made++
 	k := &item{kind: kind, name: fmt.Sprintf("%s-%d", w.name, w.made), content: content{before: map[uint64]struct{}{}}}
 	if kind == binary {
@@ -196,7 +87,7 @@ func (k *item) meta() (name, flag string) {
 }
 
 // do sends a request, and counts its outcome unless there was an answer.
-func (w *commander) do(request string, data ...string) (reply, error) {
+func (w *worker) do(request string, data ...string) (reply, error) {
 	var b bytes.Buffer
 	b.WriteString(request + "\r\n")
 	for _, d := range data {
@@ -213,7 +104,7 @@ func (w *commander) do(request string, data ...string) (reply, error) {
 }
 
 // step does one operation on one key.
-func (w *commander) step() {
+func (w *worker) step() {
 	w.began = time.Now()
 	i := w.random.IntN(len(w.keys))
 	k := w.keys[i]
@@ -254,7 +145,7 @@ func (w *commander) step() {
 }
 
 // expiry returns a random one as an argument, and when it is over.
-func (w *commander) expiry(k *item) (string, time.Time) {
+func (w *worker) expiry(k *item) (string, time.Time) {
 	seconds := 0
 	switch dice := w.random.IntN(20); {
 	case k.kind == large || dice < 12:
@@ -271,7 +162,7 @@ func (w *commander) expiry(k *item) (string, time.Time) {
 	return strconv.Itoa(seconds), time.Now().Add(time.Duration(seconds) * time.Second)
 }
 
-func (w *commander) newValue(k *item) string {
+func (w *worker) newValue(k *item) string {
 	k.version++
 	switch k.kind {
 	case counter:
@@ -280,12 +171,12 @@ func (w *commander) newValue(k *item) string {
 		part := fmt.Sprintf("%s=%d;", k.name, k.version)
 		return strings.Repeat(part, (w.largeBytes/2+w.random.IntN(w.largeBytes/2))/len(part))
 	default:
-		return strings.Repeat(fmt.Sprintf("%s=%d;", k.name, k.version), 1+w.random.IntN(2*repeats))
+		return strings.Repeat(fmt.Sprintf("%s=%d;", k.name, k.version), 1+w.random.IntN(16))
 	}
 }
 
 // wrote records the outcome of a change.
-func (w *commander) wrote(k *item, next stored, err error, answered *int) {
+func (w *worker) wrote(k *item, next stored, err error, answered *int) {
 	came := outcomeOf(err)
 	next.within = max(next.within, time.Since(w.began))
 	k.write(next, came)
@@ -311,14 +202,14 @@ func (r reply) empty() bool {
 }
 
 // unexpected records an answer that is neither success nor that there is no item.
-func (w *commander) unexpected(k *item, r reply) {
+func (w *worker) unexpected(k *item, r reply) {
 	if w.report.Err == nil {
 		w.report.Err = fmt.Errorf("unexpected answer for %.60q: %s", k.name, r.line)
 	}
 	k.write(stored{}, unknown)
 }
 
-func (w *commander) set(k *item) {
+func (w *worker) set(k *item) {
 	ttl, at := w.expiry(k)
 	next := stored{there: true, text: w.newValue(k), flags: w.random.Uint32(), expires: at}
 	var r reply
@@ -335,7 +226,7 @@ func (w *commander) set(k *item) {
 	w.wrote(k, next, err, &w.report.Writes)
 }
 
-func (w *commander) delete(k *item) {
+func (w *worker) delete(k *item) {
 	name, flag := k.meta()
 	request := "delete " + name
 	if k.kind == binary || w.random.IntN(2) == 0 {
@@ -359,7 +250,7 @@ func (w *commander) delete(k *item) {
 }
 
 // addOrVivify writes a key that is empty, with add, or with the placeholder of a meta get.
-func (w *commander) addOrVivify(k *item) {
+func (w *worker) addOrVivify(k *item) {
 	if w.random.IntN(2) == 0 {
 		next := stored{there: true, text: w.newValue(k), flags: w.random.Uint32()}
 		r, err := w.do(fmt.Sprintf("add %s %d 0 %d", k.name, next.flags, len(next.text)), next.text)
@@ -382,7 +273,7 @@ func (w *commander) addOrVivify(k *item) {
 }
 
 // modify changes a value that is there.
-func (w *commander) modify(k *item) {
+func (w *worker) modify(k *item) {
 	next := k.now
 	name, flag := k.meta()
 	var request string
@@ -451,7 +342,7 @@ func (w *commander) modify(k *item) {
 }
 
 // touch changes the expiry of an item that is there.
-func (w *commander) touch(k *item) {
+func (w *worker) touch(k *item) {
 	next := k.now
 	ttl, at := w.expiry(k)
 	next.expires = at
@@ -483,7 +374,7 @@ func (w *commander) touch(k *item) {
 }
 
 // invalidate marks an item as stale.
-func (w *commander) invalidate(k *item) {
+func (w *worker) invalidate(k *item) {
 	next := k.now
 	next.stale = true
 	name, flag := k.meta()
@@ -496,7 +387,7 @@ func (w *commander) invalidate(k *item) {
 }
 
 // swap writes with a token of gets, which must match only if the value did not change since.
-func (w *commander) swap(k *item) {
+func (w *worker) swap(k *item) {
 	if k.token == "" {
 		w.readClassic(k)
 		return
@@ -520,7 +411,7 @@ func (w *commander) swap(k *item) {
 	w.wrote(k, next, err, &w.report.Writes)
 }
 
-func (w *commander) readClassic(k *item) {
+func (w *worker) readClassic(k *item) {
 	command := "get "
 	if k.token == "" || w.random.IntN(4) == 0 {
 		command = "gets "
@@ -537,13 +428,13 @@ func (w *commander) readClassic(k *item) {
 	}
 }
 
-func (w *commander) readMeta(k *item) {
+func (w *worker) readMeta(k *item) {
 	if err := w.tryReadMeta(k); err != nil {
 		w.report.Failed++
 	}
 }
 
-func (w *commander) tryReadMeta(k *item) error {
+func (w *worker) tryReadMeta(k *item) error {
 	w.began = time.Now()
 	name, flag := k.meta()
 	r, err := w.do("mg " + name + " v f t" + flag)
@@ -556,7 +447,7 @@ func (w *commander) tryReadMeta(k *item) error {
 }
 
 // compare compares what was found with what should be there.
-func (w *commander) compare(k *item, found stored) {
+func (w *worker) compare(k *item, found stored) {
 	if k.kind == counter {
 		found.text = strings.TrimRight(found.text, " ") // decr leaves blanks
 	}
@@ -572,16 +463,14 @@ func (w *commander) compare(k *item, found stored) {
 	}
 }
 
-func (w *commander) find(f Finding) { w.report.Findings = append(w.report.Findings, f) }
+func (w *worker) find(f Finding) { w.report.Findings = append(w.report.Findings, f) }
 
-func (w *commander) total() Report { return w.report }
-
-func (w *commander) sweep() {
+func (w *worker) sweep() {
 	deadline := time.Now().Add(sweepTimeout)
 	for _, k := range append(append([]*item{}, w.keys...), w.old...) {
 		err := w.tryReadMeta(k)
 		for err != nil && time.Now().Before(deadline) {
-			time.Sleep(pause) //nolint:forbidigo // a shard that starts reports no event
+			time.Sleep(sweepPause) //nolint:forbidigo // a shard that starts reports no event
 			err = w.tryReadMeta(k)
 		}
 		if err != nil {
