@@ -23,7 +23,7 @@ most one second old. A scrape takes 1.5 to 2 ms of the agent's CPU time, and les
 accepts 50 connections per second: a flood of requests takes 3% of a CPU, and nothing of memcached's time (` + "`make bench-scrapes`" + `). While
 memcached doesn't answer, ` + "`memcached_up`" + ` is 0, and the agent still reports its own metrics.
 
-A series is absent if memcached doesn't report the value, or if the agent can't know it.
+A series is absent if memcached doesn't report the value, or if the agent can't know it. Braces contain the labels.
 `
 
 // metricsPage returns the reference of the metrics of the shards.
@@ -38,14 +38,14 @@ func metricsPage() string {
 		{"Slab classes", "An answer contains these metrics only with `?slabs`. The label `slab` is the number of the slab class.", func(f metrics.Family) bool { return f.Classes }},
 		{"Agent", "Counters with the source *pod* continue over restarts of the container. They begin at 0 in each new pod.", func(f metrics.Family) bool { return !f.Exporter }},
 	} {
-		fmt.Fprintf(&text, "\n## %s\n\n%s\n\n| Metric | Type | Labels | Meaning | Source |\n|---|---|---|---|---|\n", group.title, group.words)
+		fmt.Fprintf(&text, "\n## %s\n\n%s\n\n", group.title, group.words)
 		for _, f := range metrics.Families() {
 			if !group.has(f) {
 				continue
 			}
-			labels := "–"
+			labels := ""
 			if len(f.Labels) > 0 {
-				labels = "`" + strings.Join(f.Labels, "`, `") + "`"
+				labels = "{" + strings.Join(f.Labels, ",") + "}"
 			}
 			source := strings.Join(f.Sources(), "; ")
 			switch {
@@ -55,7 +55,7 @@ func metricsPage() string {
 			default:
 				source = "agent"
 			}
-			fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.Type, labels, f.Help, source)
+			fmt.Fprintf(&text, "- `%s%s` (%s): %s Source: %s\n", f.Name, labels, f.Type, f.Help, source)
 		}
 	}
 	return text.String()
