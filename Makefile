@@ -154,8 +154,8 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster, which 
 test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test-e2e, with flags of go test in ARGS.
 	@$(SUITE) $* -- $(QUOTED_ARGS)
 verify: check-generated check-vet ## Check that generated files are up to date, vet and format.
-verify: GENERATORS = generate manifests bundle catalog docs
-verify: GENERATED = api config bundle catalog charts docs
+verify check-tools: GENERATORS = generate manifests bundle catalog docs
+verify check-tools: GENERATED = api config bundle bundle.Dockerfile catalog charts docs
 pr: verify lint test ## Check that a change is ready.
 stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
 	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \
@@ -163,7 +163,7 @@ stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handov
 env-api: $(CLUSTER) ## Print the environment of most tests (API server, memcached), for: eval "$(make -s env-api)"
 	@$(CLUSTER) env api process
 
-# In a copy, so that a tree that fails is left as it is. The bundle, the catalog and the generated documents are compared by tests.
+# In a copy, so that a tree that fails is left as it is.
 GENERATORS = generate manifests
 check-generated:
 	@copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && \
@@ -179,7 +179,7 @@ check-vet:
 check-lint: lint prose check-modules check-workflows check-commits check-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
-check-tools:
+check-tools: check-generated
 	for module in hack hack/cluster; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
 	go -C bench test -json -count=1 $$(go -C bench list ./... | grep -v /tenants)

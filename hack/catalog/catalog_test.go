@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,21 +99,6 @@ func upgradesTo(channel *model.Channel, version string) []string {
 	}
 	slices.Sort(from)
 	return from
-}
-
-func TestCommittedCatalogIsUpToDate(t *testing.T) {
-	base := regexp.MustCompile(`(?m)^IMAGE_TAG_BASE \?= (.*)$`).FindSubmatch(read(t, filepath.Join(root, "Makefile")))
-	want, err := render(t.Context(), root, string(base[1])+"-bundle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join(root, configsDir, catalogFile))
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what %s gives: run make catalog", configsDir, releasesDir)
-	}
 }
 
 // A release replaces the one before and skips the older ones. A candidate is in its own channel, and its release replaces it.

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,10 +20,30 @@ func main() {
 	}
 }
 
-// run writes the generated pages of the repository at root.
+// run writes the generated pages of the repository at root, and removes other files of config/monitoring.
 func run(root string) error {
-	pages, err := generate(root)
+	reference, err := apiReference(root)
 	if err != nil {
+		return err
+	}
+	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
+	if err != nil {
+		return err
+	}
+	troubleshooting, err := troubleshootingPage(reasons)
+	if err != nil {
+		return err
+	}
+	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}
+	files, err := monitoring.Files()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		pages["config/monitoring/"+name] = string(content)
+	}
+	folder := filepath.Join(root, "config/monitoring")
+	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
 		return err
 	}
 	for name, text := range pages {
@@ -31,29 +52,4 @@ func run(root string) error {
 		}
 	}
 	return nil
-}
-
-// generate returns the generated pages by their paths in the repository.
-func generate(root string) (map[string]string, error) {
-	reference, err := apiReference(root)
-	if err != nil {
-		return nil, err
-	}
-	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
-	if err != nil {
-		return nil, err
-	}
-	troubleshooting, err := troubleshootingPage(reasons)
-	if err != nil {
-		return nil, err
-	}
-	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}
-	files, err := monitoring.Files()
-	if err != nil {
-		return nil, err
-	}
-	for name, content := range files {
-		pages["config/monitoring/"+name] = string(content)
-	}
-	return pages, nil
 }

@@ -7,37 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const root = "../.."
-
-func TestGeneratedPagesAreUpToDate(t *testing.T) {
-	pages, err := generate(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(filepath.Join(root, "config/monitoring"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if pages["config/monitoring/"+entry.Name()] == "" {
-			t.Errorf("config/monitoring/%s is not generated", entry.Name())
-		}
-	}
-	for name, want := range pages {
-		got, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s is out of date: run \"make docs\" (-generated +committed)\n%s", name, diff)
-		}
-	}
-}
 
 func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
