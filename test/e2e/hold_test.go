@@ -18,9 +18,9 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
-	gate := v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
 	spec := suite.Small(2)
-	spec.UpdateStrategy.HitRatioGate = gate
+	gate := &spec.UpdateStrategy.HitRatioGate
+	*gate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
 	s.Apply("cache", spec)
 	s.Available("cache")
 	s.Written("cache", 0, 1)
@@ -40,7 +40,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s.Apply("cache", spec)
 	_, sentence := s.Degraded("cache", v1beta1.ReasonHitRatioNotRecovered)
 	t.Log(sentence)
-	gate.TimeoutSeconds = new(int32(2))
+	gate.TimeoutSeconds = new(int32(300))
 	s.Apply("cache", spec) // the operator evaluates the gate again
 	s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2")
 	delete(agents, "cache-0")
