@@ -356,47 +356,6 @@ func at(schema apiextensionsv1.JSONSchemaProps, path string) (property apiextens
 	return schema, found
 }
 
-// The inputs follow from the names and the types of fields, wherever they are.
-func TestInputs(t *testing.T) {
-	var schema apiextensionsv1.JSONSchemaProps
-	err := yaml.UnmarshalStrict([]byte(`{type: object, properties: {
-		size: {type: integer}, paused: {type: boolean}, mode: {type: string, enum: ["", "On", "Off"]}, phase: {type: string}, observedGeneration: {type: integer},
-		memory: {x-kubernetes-int-or-string: true}, list: {type: array, items: {type: object, properties: {name: {type: string}}}},
-		group: {type: object, properties: {
-			caSecretName: {type: string}, serviceAccountName: {type: string}, claimName: {type: string}, className: {type: string}, lastBackupName: {type: string},
-			memcachedRef: {type: object, properties: {name: {type: string}}}, binding: {type: object, properties: {name: {type: string}}},
-			mode: {type: string, enum: ["On"]}, text: {type: string}}}}}`), &schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := field{"", "example.com:v1", schema}
-	got := map[string]string{}
-	for _, d := range specDescriptors(f) {
-		got[d.Path] = strings.Join(d.XDescriptors, " ")
-	}
-	if want := map[string]string{
-		"size": widget + "podCount", "paused": widget + "booleanSwitch", "mode": widget + "select:On " + widget + "select:Off", "memory": inputText,
-		"list": advanced, "group": advanced, "phase": inputText, "observedGeneration": widget + "number",
-		"group.caSecretName": anyOf + "Secret", "group.serviceAccountName": anyOf + "ServiceAccount", "group.claimName": anyOf + "PersistentVolumeClaim",
-		"group.className": inputText, "group.lastBackupName": anyOf + "example.com:v1:MemcachedBackup",
-		"group.memcachedRef.name": anyOf + "example.com:v1:Memcached", "group.binding.name": anyOf + "Secret",
-		"group.mode": widget + "select:On", "group.text": inputText,
-	}; !maps.Equal(got, want) {
-		t.Errorf("the inputs are %v, want %v", got, want)
-	}
-	clear(got)
-	for _, d := range statusDescriptors(f) {
-		got[d.Path] = strings.Join(d.XDescriptors, " ")
-	}
-	for path, want := range map[string]string{
-		"phase": phase, "observedGeneration": "", "size": statusText, "group.binding.name": anyOf + "Secret", "group.text": statusText, "group": "", "list": "",
-	} {
-		if got[path] != want {
-			t.Errorf("the descriptor of status.%s is %q, want %q", path, got[path], want)
-		}
-	}
-}
-
 func TestPermissions(t *testing.T) {
 	install := committedBundle(t).CSV.Spec.InstallStrategy.StrategySpec
 	account := install.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName
