@@ -2,10 +2,14 @@
 package node
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/template"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
@@ -14,23 +18,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 )
 
-//go:embed conf
+//go:embed all:conf
 var confFiles embed.FS
-
-var confTemplates = template.Must(template.New("").Option("missingkey=error").ParseFS(confFiles, "conf/*"))
-
-// confPlaces are the places of the configuration files in a node's folder.
-var confPlaces = map[string]string{
-	"containerd.toml": "containerd.toml",
-	"hosts.toml":      "certs.d/_default/hosts.toml",
-	"pods.conflist":   "cni/10-pods.conflist",
-	"kubelet.yaml":    "kubelet.yaml",
-	"kube-proxy.yaml": "kube-proxy.yaml",
-	"Corefile":        "Corefile",
-	"resolv.conf":     "resolv.conf",
-	"audit.yaml":      "audit.yaml",
-	"registry.yaml":   "registry.yaml",
-}
 
 // Spec is the input of process 1 of a node.
 type Spec struct {
@@ -70,23 +59,22 @@ func newSpec(d cache.Dirs, n network.Node, b builds.Programs) Spec {
 	}
 }
 
+// write writes the configuration of a node, and returns the file with the input of its process 1.
 func (s Spec) write() (string, error) {
-	for name, place := range confPlaces {
-		path := filepath.Join(s.Conf, place)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return "", err
+	err := fs.WalkDir(confFiles, "conf", func(name string, entry fs.DirEntry, err error) error {
+		path := filepath.Join(s.Conf, strings.TrimPrefix(name, "conf"))
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(path, 0o755))
 		}
-		f, err := os.Create(path)
+		t, err := template.ParseFS(confFiles, name)
 		if err != nil {
-			return "", err
+			return err
 		}
-		err = confTemplates.ExecuteTemplate(f, name, s)
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			return "", err
-		}
+		var content bytes.Buffer
+		return errors.Join(t.Execute(&content, s), os.WriteFile(path, content.Bytes(), 0o644))
+	})
+	if err != nil {
+		return "", err
 	}
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
