@@ -36,13 +36,16 @@ func Fetch(suite, dir string, packages ...string) (root string, err error) {
 // apt runs APT with its files in a folder.
 type apt struct{ dir string }
 
-// keyring has the keys of Debian's archive.
-var keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+// keyring has the keys of Debian's archive, which Ubuntu doesn't have.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // open reads the lists of a suite.
 func (s apt) open(suite string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return errors.New("memcached, the Python clients, Prometheus and the cluster's registry come from Debian packages, and this machine has no apt-get: use Debian or Ubuntu")
+	}
+	if !host.Exists(keyring) {
+		return errors.New("the keys of Debian's archive are missing: run \"apt-get install debian-archive-keyring\" as root")
 	}
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o755); err != nil {
@@ -53,13 +56,9 @@ func (s apt) open(suite string) error {
 	if err != nil {
 		return err
 	}
-	signed := ""
-	if host.Exists(keyring) {
-		signed = "[signed-by=" + keyring + "] "
-	}
 	files := map[string]string{
 		"status":       "",
-		"sources.list": fmt.Sprintf("deb %s%s %s main\n", signed, mirror, suite),
+		"sources.list": fmt.Sprintf("deb [signed-by=%s] %s %s main\n", keyring, mirror, suite),
 		"apt.conf": fmt.Sprintf(`Dir::State "%[1]s/state";
 Dir::State::status "%[1]s/status";
 Dir::Cache "%[1]s/cache";
@@ -77,10 +76,7 @@ Acquire::Languages "none";
 			return err
 		}
 	}
-	if _, err = s.run("update", "-q"); err != nil && !host.Exists(keyring) {
-		// Ubuntu doesn't have the keys.
-		err = fmt.Errorf("%w\nthe keys of Debian's archive are missing: run \"apt-get install debian-archive-keyring\" as root", err)
-	}
+	_, err = s.run("update", "-q")
 	return err
 }
 
