@@ -3,7 +3,6 @@ package builds
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,27 +61,17 @@ func Exporter(d cache.Dirs, source string) (string, error) {
 		func(string) error { return nil })
 }
 
-// Source finds hack/cluster of the checkout above the working directory or this program.
+// Source returns hack/cluster of the checkout that has this program in bin.
 func Source() (string, error) {
-	var starts []string
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
 	}
-	if exe, err := os.Executable(); err == nil {
-		starts = append(starts, filepath.Dir(exe))
+	source := filepath.Join(filepath.Dir(program), "..", "hack", "cluster")
+	if !host.Exists(source) {
+		err = fmt.Errorf("%s does not exist: build this program with make, which puts it into bin of a checkout", source)
 	}
-	for _, dir := range starts {
-		for ; ; dir = filepath.Dir(dir) {
-			source := filepath.Join(dir, "hack", "cluster")
-			if host.Exists(filepath.Join(source, "kubernetes", "go.mod")) {
-				return source, nil
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
-	}
-	return "", errors.New("hack/cluster was not found above the working directory: run this inside a checkout of the Memcached operator")
+	return source, err
 }
 
 // The programs of Kubernetes. A build has them all, or with apiServer as its name and tag those that a test of the API
