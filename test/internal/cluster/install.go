@@ -154,8 +154,8 @@ func (c *Cluster) manager(ctx context.Context) (*appsv1.Deployment, *corev1.Cont
 	return d, &containers[i], nil
 }
 
-// releasedImage is the operator's image as config/ names it.
-var releasedImage = regexp.MustCompile(`ghcr\.io/memcached-operator/memcached-operator:v[^ \n]+`)
+// ReleasedImage is the operator's image as config/ names it.
+var ReleasedImage = regexp.MustCompile(`ghcr\.io/memcached-operator/memcached-operator:v[^ \n]+`)
 
 // render returns the objects of an installation with another image of the operator, if there is one.
 func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
@@ -164,7 +164,7 @@ func render(ctx context.Context, image string) ([]*unstructured.Unstructured, er
 		return nil, err
 	}
 	if image != "" {
-		text = releasedImage.ReplaceAllLiteral(text, []byte(image))
+		text = ReleasedImage.ReplaceAllLiteral(text, []byte(image))
 	}
 	return Objects(bytes.NewReader(text))
 }

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+// fenced is a block of commands or of their output, with the prose before it.
+var fenced = regexp.MustCompile("(.*)\n+```(shell|console)\n((?:.*\n)+?)```\n")
+
+// The test runs the commands of the page, except for those of kind, with the chart and the manifest of this repository. The
+// last installation on the page keeps running.
+func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
+	s := &space{(&suite.Space{Namespace: "default"}).In(t)}
+	root, err := cluster.Root()
+	s.Must(err)
+	page, err := os.ReadFile(filepath.Join(root, "docs/quickstart.md"))
+	s.Must(err)
+	program, err := exec.CommandContext(s.Ctx, "go", "-C", filepath.Join(root, "test"), "tool", "-n", "helm").Output()
+	s.Must(err)
+	t.Setenv("PATH", filepath.Dir(string(program))+":"+os.Getenv("PATH"))
+	image, err := k.OperatorImage(s.Ctx)
+	s.Must(err)
+	i := strings.LastIndex(image, ":")
+	local := strings.NewReplacer(
+		"oci://ghcr.io/memcached-operator/charts/memcached-operator", // the CRDs exist
+		fmt.Sprintf("%s/charts/memcached-operator --take-ownership --set image.repository=%s,image.tag=%s", root, image[:i], image[i+1:]),
+		"https://github.com/memcached-operator/memcached-operator/releases/latest/download/install.yaml",
+		fmt.Sprintf("<(kubectl kustomize %s/config/default | sed -E 's#%s#%s#')", root, cluster.ReleasedImage, image))
+	s.Cleanup(func() {
+		ctx := context.Background()
+		if s.Failed() {
+			s.Log(k.Describe(ctx, s.Namespace))
+		}
+		err := k.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(s.Namespace))
+		if err := errors.Join(err, s.helm(image).uninstall(), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
+			s.Error(err)
+		}
+	})
+
+	steps, output := 0, ""
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		prose, language, text := block[1], block[2], block[3]
+		switch {
+		case language == "shell" && !strings.HasPrefix(text, "kind "):
+			steps++
+			command := local.Replace(text)
+			if command != text { // it installs the operator
+				s.Must(k.Uninstall(s.Ctx))
+			}
+			begun := time.Now()
+			result, err := exec.CommandContext(s.Ctx, "bash", "-euo", "pipefail", "-c", command).CombinedOutput()
+			output = string(result)
+			s.Logf("%.1f s: %s%s", time.Since(begun).Seconds(), text, output)
+			s.Must(err)
+		case language == "console" && !strings.HasSuffix(prose, "similar to this:"):
+			for line := range strings.Lines(text) {
+				if !slices.Contains(strings.Split(output, "\n"), strings.TrimSuffix(line, "\n")) {
+					s.Fatalf("the output lacks %q", line)
+				}
+			}
+		}
+	}
+	if steps < 8 || steps > 10 {
+		t.Errorf("the page has %d steps, want at most 10", steps)
+	}
+}
