@@ -147,7 +147,9 @@ func measured(t *testing.T, page string) map[string][]string {
 		for i := range row {
 			row[i] = strings.TrimSpace(regexp.MustCompile(`[\[(][^\])]*[\])]`).ReplaceAllString(row[i], ""))
 		}
-		all[row[0]] = row[1:]
+		if all[row[0]] == nil { // a later table has other numbers of items
+			all[row[0]] = row[1:]
+		}
 	}
 	return all
 }

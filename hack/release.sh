@@ -36,6 +36,18 @@ grep -q '^## \[Unreleased\]$' CHANGELOG.md && grep -Eq '^\[Unreleased\]: .*/comp
 [ -n "$(sed -n '1,/^## \[Unreleased\]$/d; /^## /q; /^- /p' CHANGELOG.md)" ] ||
 	fail 'CHANGELOG.md lists no change under "## [Unreleased]": add what users notice'
 
+# old_benchmarks prints the pages of measurements that are older than the last release.
+old_benchmarks() {
+	local released page measured
+	released="$(sed -nE 's/^RELEASED \?= (.*)T.*/\1/p' Makefile)"
+	for page in docs/bench-*.md; do
+		measured="$(sed -nE 's/^`make bench-.* on ([0-9]{4}-[0-9]{2}-[0-9]{2})[ .].*/\1/p' "$page")"
+		if [[ "$measured" < "$released" ]]; then
+			echo "warning: $page was measured on $measured, before the last release on $released: measure it again"
+		fi
+	done
+}
+
 # set_line FILE PREFIX VALUE sets the value of the one line that begins with an expression.
 set_line() {
 	[ "$(grep -cE "^$2" "$1")" = 1 ] || fail "$1 must have one line that begins with $2"
@@ -98,6 +110,7 @@ step() {
 	"${@:2}" >"$log" 2>&1
 	echo " done in $((SECONDS - began)) s"
 }
+old="$(old_benchmarks)"
 step 'setting the version' name
 step 'generating the bundle' make bundle
 step 'copying it to catalog/releases' add_release
@@ -110,7 +123,9 @@ trap '' INT TERM
 step 'committing and tagging' commit
 cat <<END
 
-Prepared release $version in $SECONDS s. Nothing was pushed; to publish it:
+${old:+$old
+
+}Prepared release $version in $SECONDS s. Nothing was pushed; to publish it:
 
   make docker-buildx                               the operator's image for all platforms (or make docker-push, for that of this machine only)
   make bundle-push catalog-push scorecard-push     the images of bundle, catalog and scorecard

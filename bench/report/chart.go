@@ -274,7 +274,7 @@ func (p Panel) axes(top, bottom float64) (x, y axis) {
 			highest = max(highest, at.Y)
 		}
 	}
-	x.to = max(x.to, x.from+1)
+	x.to = max(math.Ceil(x.to), x.from+1) // the middle of the last half of a second is before its end
 	x.step = step(x.to-x.from, maxXTicks)
 	y = axis{step: step(highest, maxYTicks), pixelFrom: bottom, pixelTo: top}
 	y.to = y.step * math.Ceil(highest/y.step)

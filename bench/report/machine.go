@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
@@ -28,6 +29,30 @@ func Machine() (string, error) {
 		return "", fmt.Errorf("reading the memory of the machine: %w", err)
 	}
 	return fmt.Sprintf("machine of %d cores and %d GiB of memory, Linux %s", runtime.NumCPU(), gibibytes(int64(info.Totalram)*int64(info.Unit)), kernel(string(release))), nil //nolint:gosec // bytes of memory
+}
+
+// commit returns the abbreviated hash of the checkout's commit. Changes of documents change nothing that is measured.
+func commit(ctx context.Context) (string, error) {
+	root, err := cluster.Root()
+	if err != nil {
+		return "", err
+	}
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output() //nolint:gosec // fixed arguments
+		if err != nil {
+			return "", fmt.Errorf("asking git for the commit: %w", err)
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	hash, err := git("rev-parse", "--short=8", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	changes, err := git("status", "--porcelain", "--", ".", ":!docs", ":!README.md")
+	if changes != "" {
+		hash += " with uncommitted changes"
+	}
+	return hash, err
 }
 
 // Cluster describes a cluster by its first node, and where the load runs: on the same machine if the cluster is local.

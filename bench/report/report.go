@@ -43,7 +43,7 @@ type Result struct {
 	Tables  []Table
 	// Chart is nil if there is none.
 	Chart *Chart
-	// Values that the template needs besides Tables, Chart, Machine, Date and Command.
+	// Values that the template needs besides Tables, Chart and Footer.
 	Values map[string]any
 	// Warning is printed; empty without one.
 	Warning string
@@ -56,6 +56,8 @@ type Run struct {
 	Benchmark
 	Began time.Time
 	args  []string
+	// commit that is measured.
+	commit string
 	// out is the folder of the document; empty writes none.
 	out string
 }
@@ -81,6 +83,10 @@ func (b Benchmark) Execute(ctx context.Context, args []string) error {
 		}
 		r.out = filepath.Join(root, r.out)
 	}
+	var err error
+	if r.commit, err = commit(ctx); err != nil {
+		return err
+	}
 	result, err := measure(ctx, r)
 	if err != nil {
 		return err
@@ -96,7 +102,7 @@ func (b Benchmark) Execute(ctx context.Context, args []string) error {
 	for _, table := range result.Tables {
 		fmt.Println(table.Terminal())
 	}
-	fmt.Printf("%s\nThe benchmark took %s.\n", result.Machine, time.Since(r.Began).Round(time.Second))
+	fmt.Printf("%s\nThe benchmark took %s.\n", r.footer(result), time.Since(r.Began).Round(time.Second))
 	if result.Warning != "" {
 		fmt.Println(result.Warning)
 	}
@@ -113,7 +119,7 @@ func (r *Run) Write(result Result) error {
 	if r.out == "" {
 		return nil
 	}
-	text, err := r.Document(result, r.Began, r.args)
+	text, err := r.Document(result, r.footer(result))
 	if err != nil {
 		return err
 	}
@@ -182,8 +188,23 @@ func redrawn(folder string) (map[string][]byte, error) {
 	return all, nil
 }
 
+// footer says what was measured, when and where. hack/release.sh reads the date.
+func (r *Run) footer(result Result) string {
+	command, wrote := "make bench-"+r.Name, ""
+	if len(r.args) > 0 {
+		command += fmt.Sprintf(" ARGS='%s'", strings.Join(r.args, " "))
+	}
+	switch {
+	case r.out != "" && result.Chart != nil:
+		wrote = " It wrote this page and the chart: do not edit them."
+	case r.out != "":
+		wrote = " It wrote this page: do not edit it."
+	}
+	return fmt.Sprintf("`%s` measured the commit %s on %s.%s %s", command, r.commit, r.Began.UTC().Format(time.DateOnly), wrote, result.Machine)
+}
+
 // Document fills the template in. A value that is missing is an error.
-func (b Benchmark) Document(result Result, date time.Time, args []string) ([]byte, error) {
+func (b Benchmark) Document(result Result, footer string) ([]byte, error) {
 	parsed, err := template.New(b.Name).Option("missingkey=error").Parse(b.Template)
 	if err != nil {
 		return nil, err
@@ -192,13 +213,7 @@ func (b Benchmark) Document(result Result, date time.Time, args []string) ([]byt
 	for _, table := range result.Tables {
 		tables = append(tables, table.Markdown())
 	}
-	command := "make bench-" + b.Name
-	if len(args) > 0 {
-		command += fmt.Sprintf(" ARGS='%s'", strings.Join(args, " "))
-	}
-	values := map[string]any{
-		"Tables": strings.Join(tables, "\n"), "Chart": "bench-" + b.Name + ".svg", "Machine": result.Machine, "Date": date.UTC().Format(time.DateOnly), "Command": command,
-	}
+	values := map[string]any{"Tables": strings.Join(tables, "\n"), "Chart": "bench-" + b.Name + ".svg", "Footer": footer}
 	maps.Copy(values, result.Values)
 	var text bytes.Buffer
 	if err := parsed.Execute(&text, values); err != nil {

@@ -33,16 +33,26 @@ func TestTableIsWrittenForDocumentAndTerminal(t *testing.T) {
 	}
 }
 
-func TestDocumentHasTheTablesAndTheCommandAndRequiresEveryValue(t *testing.T) {
-	b := Benchmark{Name: "x", Template: "{{.Tables}}`{{.Command}}` on {{.Date}}: {{.A}}"}
-	noon, args := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), []string{"-n", "5"}
-	result := Result{Tables: []Table{{{"a", "b"}}, {{"c", "d"}}}, Values: map[string]any{"A": 1}}
-	want := "| a | b |\n|---|---:|\n\n| c | d |\n|---|---:|\n`make bench-x ARGS='-n 5'` on 2026-01-01: 1"
-	if got, err := b.Document(result, noon, args); err != nil || string(got) != want {
+func TestDocumentSaysWhatWasMeasuredAndRequiresEveryValue(t *testing.T) {
+	b := Benchmark{Name: "x", Template: "{{.Tables}}{{.Footer}}: {{.A}}"}
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	result := Result{Tables: []Table{{{"a", "b"}}, {{"c", "d"}}}, Values: map[string]any{"A": 1}, Machine: "A machine."}
+	r := Run{Benchmark: b, Began: noon, args: []string{"-n", "5"}, commit: "01234567 with uncommitted changes"}
+	footer := r.footer(result)
+	want := "| a | b |\n|---|---:|\n\n| c | d |\n|---|---:|\n" + footer + ": 1"
+	if got, err := b.Document(result, footer); err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
+	if want := "`make bench-x ARGS='-n 5'` measured the commit 01234567 with uncommitted changes on 2026-01-01. A machine."; footer != want {
+		t.Errorf("the footer is %q, want %q", footer, want)
+	}
+	r = Run{Benchmark: b, Began: noon, commit: "01234567", out: "docs"}
+	result.Chart = &Chart{}
+	if got, want := r.footer(result), "`make bench-x` measured the commit 01234567 on 2026-01-01. It wrote this page and the chart: do not edit them. A machine."; got != want {
+		t.Errorf("the footer is %q, want %q", got, want)
+	}
 	result.Values = nil
-	if got, err := b.Document(result, noon, args); err == nil {
+	if got, err := b.Document(result, footer); err == nil {
 		t.Errorf("a value is missing: got %q", got)
 	}
 }

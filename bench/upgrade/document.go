@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,22 +22,36 @@ type document struct {
 	results [][]result
 }
 
-func (d document) result(machine string) report.Result {
-	var changes []string
+// documents are those of all numbers of items. Chart and text are of the first one.
+type documents []document
+
+func (all documents) result(machine string) report.Result {
+	var changes, items, mebibytes []string
+	var tables []report.Table
+	d, failed := all[0], 0
 	for _, rounds := range d.results {
 		changes = append(changes, fmt.Sprintf("- **%s**: %s.", rounds[0].variant.name, rounds[0].variant.does))
 	}
+	for _, of := range all {
+		number, table := report.Number(shards*of.options.unreadPerShard()), of.table()
+		if len(all) > 1 {
+			table[0][0] = number + " items"
+		}
+		items, mebibytes, tables = append(items, number), append(mebibytes, strconv.Itoa(of.options.mebibytes())), append(tables, table)
+		failed += of.errorsBefore()
+	}
 	o, chart, warning := d.options, d.chart(), ""
-	if n := d.errorsBefore(); n > 0 {
-		warning = report.Number(n) + " operations failed before the change: the machine was busy. Run the benchmark again when it is idle."
+	if failed > 0 {
+		warning = report.Number(failed) + " operations failed before the change: the machine was busy. Run the benchmark again when it is idle."
 	}
 	return report.Result{
-		Machine: machine, Tables: []report.Table{d.table()}, Chart: &chart, Warning: warning,
+		Machine: machine, Tables: tables, Chart: &chart, Warning: warning,
 		Values: map[string]any{
 			"Title": o.kind.title(o), "Changes": strings.Join(changes, "\n"), "Rounds": o.rounds, "Saturated": saturated, "Settle": settle,
 			"Shards": shards, "Rate": report.Number(o.rate), "Keys": report.Number(o.keysPerShard), "AllKeys": report.Number(shards * o.keysPerShard),
 			"ColdLoss": fmt.Sprintf("%.3g", float64(shards*o.keysPerShard)/float64(o.rate)),
-			"Unread":   report.Number(shards * o.unreadPerShard()), "Bytes": o.bytes, "Version": o.to, "Mebibytes": o.mebibytes(),
+			"Unread":   strings.Join(items, " or "), "Bytes": o.bytes, "Version": o.to, "Mebibytes": strings.Join(mebibytes, " or "),
+			"Further":   strings.Join(items[1:], " and "),
 			"ValueSize": load.ValueSize, "Window": recoveryWindow, "DatabaseTime": load.DatabaseTime, "Timeout": load.Timeout, "Patience": load.Patience,
 		},
 	}

@@ -25,6 +25,8 @@ const (
 	recoveryWindow = 5 * time.Second
 	// tail is how long the load continues after that.
 	tail = 3 * time.Second
+	// changeBound is how long a change may take.
+	changeBound = 5 * time.Minute
 	// pollInterval limits the precision of the upgrade's duration.
 	pollInterval = 200 * time.Millisecond
 	// sayInterval and sayAfter are between two lines of progress, during and after the upgrade.
@@ -147,8 +149,8 @@ func (b *bench) change(ctx context.Context, v variant, in space, addresses []str
 		case err == nil:
 			r.took = time.Since(change)
 			b.say("  %s  done", p.clock())
-		case time.Since(change) > b.options.bound:
-			return result{}, fmt.Errorf("the change has not finished after %s: %w", b.options.bound, err)
+		case time.Since(change) > changeBound:
+			return result{}, fmt.Errorf("the change has not finished after %s: %w", changeBound, err)
 		default:
 			if err := p.wait(ctx, err.Error()); err != nil {
 				return result{}, err
@@ -197,7 +199,7 @@ func (p *progress) wait(ctx context.Context, state string) error {
 
 // hasRecovered reports whether the hit ratio has recovered after an upgrade that finished at done, or the bound is reached.
 func (p *progress) hasRecovered(done time.Time) bool {
-	if time.Since(p.change) > p.options.bound {
+	if time.Since(done) > p.options.bound {
 		return true
 	}
 	r := p.load.Report()

@@ -9,6 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
@@ -47,8 +50,11 @@ type kind struct {
 	title    func(options) string
 	noun     string
 	// from is empty for a change that keeps the version.
-	from                 string
-	items, bytes, rounds int
+	from          string
+	items         string
+	bytes, rounds int
+	// further are the variants that are measured with further numbers of items.
+	further []string
 	// during reports the latencies until the change is done.
 	during bool
 	// brief are the variants of the picture in the README.
@@ -73,7 +79,7 @@ var upgrade = kind{
 	title: func(o options) string {
 		return fmt.Sprintf("An upgrade of memcached from %s to %s under load", o.from, o.to)
 	},
-	from: "1.6.38", items: shards * 10_000, rounds: 5, brief: []string{"this operator", "StatefulSet"},
+	from: "1.6.38", items: "30000", rounds: 5, brief: []string{"this operator", "StatefulSet"},
 	variants: []variant{
 		{"this operator", "`spec.version` of a Memcached with 3 shards is changed", applyMemcached, applyMemcached, memcachedUpToDate},
 		{"by handover", "the same with `spec.updateStrategy.type: Handover` and `spec.updateStrategy.handover.mode: Available`", applyAvailable, applyAvailable, memcachedUpToDate},
@@ -86,7 +92,7 @@ var upgrade = kind{
 var eviction = kind{
 	noun:  "eviction",
 	title: func(options) string { return "Eviction of all pods under load" },
-	items: 1_000_000, bytes: 500, rounds: 1, during: true,
+	items: "150000,1000000", bytes: 500, rounds: 3, during: true, further: []string{"this operator", "mode Available", "StatefulSet"},
 	variants: []variant{
 		{"this operator", "the pods of a Memcached with 3 shards are evicted; `spec.updateStrategy.handover.mode` is Strict, the default", applyMemcached, evict, memcachedUpToDate},
 		{"mode Available", "the same with `spec.updateStrategy.handover.mode: Available`", applyAvailable, evict, memcachedUpToDate},
@@ -99,14 +105,16 @@ var eviction = kind{
 type options struct {
 	kind     kind
 	from, to string
-	// items that the load does not read, in all shards, and bytes of their values; 0 is a small record.
+	// numbers of the items that the load does not read, in all shards, and items that of a run. Their values have bytes; 0 is
+	// a small record.
+	numbers      string
 	items, bytes int
 	// rate of the load on all shards, in operations per second.
 	rate         int
 	keysPerShard int
 	// rounds is how often each variant is measured.
 	rounds int
-	// before and after the change the load runs at least this long, and at most bound after it.
+	// before and after the change the load runs at least this long, and at most bound after it is done.
 	before, after, bound time.Duration
 	seed                 uint64
 }
@@ -118,14 +126,14 @@ func (k kind) options(flags *flag.FlagSet) *options {
 		flags.StringVar(&o.from, "from", k.from, "`version` of memcached before the change")
 	}
 	flags.StringVar(&o.to, "to", os.Getenv("MEMCACHED_NEWEST"), "`version` after the change; empty means the operator's default")
-	flags.IntVar(&o.items, "items", k.items, "items in all shards that the load does not read")
+	flags.StringVar(&o.numbers, "items", k.items, "`numbers` of items in all shards that the load does not read; those after the first one are measured in one round")
 	flags.IntVar(&o.bytes, "bytes", k.bytes, "`size` of the value of such an item; 0 means a small record")
 	flags.IntVar(&o.rate, "rate", 3000, "operations per second on all shards")
 	flags.IntVar(&o.keysPerShard, "keys", 10_000, "keys per shard")
 	flags.IntVar(&o.rounds, "rounds", k.rounds, "how often each variant is measured")
 	flags.DurationVar(&o.before, "before", 15*time.Second, "how long the load runs before the change")
 	flags.DurationVar(&o.after, "after", time.Minute, "how long the load runs after the change at least")
-	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most")
+	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most, after the change is done")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the choice of keys: the same seed gives the same load")
 	return o
 }
@@ -136,12 +144,30 @@ func (o *options) check() error {
 	switch {
 	case o.kind.from != "" && o.from == o.to:
 		return fmt.Errorf("-from and -to are both %s", o.to)
-	case o.items < shards || o.rounds < 1:
-		return fmt.Errorf("-items must be at least %d, and -rounds at least 1", shards)
+	case o.rounds < 1:
+		return errors.New("-rounds must be at least 1")
 	case o.before < 2*warmUp:
 		return fmt.Errorf("-before %s is too short to measure the hit ratio: use %s or more", o.before, 2*warmUp)
 	}
 	return nil
+}
+
+// runs returns the options for each number of items.
+func (o options) runs() ([]options, error) {
+	var all []options
+	for text := range strings.SplitSeq(o.numbers, ",") {
+		run := o
+		var err error
+		if run.items, err = strconv.Atoi(text); err != nil || run.items < shards {
+			return nil, fmt.Errorf("-items has %q: use numbers of at least %d", text, shards)
+		}
+		if len(all) > 0 {
+			run.rounds = 1
+			run.kind.variants = slices.DeleteFunc(slices.Clone(o.kind.variants), func(v variant) bool { return !slices.Contains(o.kind.further, v.name) })
+		}
+		all = append(all, run)
+	}
+	return all, nil
 }
 
 func (o *options) measure(ctx context.Context, r *report.Run) (report.Result, error) {
@@ -164,28 +190,44 @@ func (o *options) measure(ctx context.Context, r *report.Run) (report.Result, er
 	if err != nil {
 		return report.Result{}, err
 	}
-	b := &bench{Cluster: c, options: *o, say: r.Say}
 	r.Say("%s on %d shards with %d keys each, %d operations per second", o.kind.title(*o), shards, o.keysPerShard, o.rate)
-	variants := o.kind.variants
-	d := document{options: *o, results: make([][]result, len(variants))}
+	runs, err := o.runs()
+	if err != nil {
+		return report.Result{}, err
+	}
+	var all documents
+	for _, run := range runs {
+		d, err := run.all(ctx, r, c)
+		if err != nil {
+			return report.Result{}, err
+		}
+		all = append(all, d)
+	}
+	return all.result(machine), nil
+}
+
+// all measures all rounds of a number of items.
+func (o options) all(ctx context.Context, r *report.Run, c *cluster.Cluster) (document, error) {
+	b, variants := &bench{Cluster: c, options: o, say: r.Say}, o.kind.variants
+	d := document{options: o, results: make([][]result, len(variants))}
 	for round := range o.rounds {
 		for i := range variants {
 			// Each round begins with another one: what the machine does does not always hit the same.
 			n := (round + i) % len(variants)
 			v := variants[n]
-			r.Say("round %d of %d, %s: %s", round+1, o.rounds, v.name, v.does)
+			r.Say("%s items, round %d of %d, %s: %s", report.Number(o.items), round+1, o.rounds, v.name, v.does)
 			var measured result
 			err := report.InNamespace(ctx, c, "bench-"+r.Name+"-", func(namespace string) (err error) {
 				measured, err = b.measure(ctx, v, space{Cluster: c, namespace: namespace, mebibytes: o.mebibytes()})
 				return err
 			})
 			if err != nil {
-				return report.Result{}, errors.Join(fmt.Errorf("measuring %s", v.name), err)
+				return d, errors.Join(fmt.Errorf("measuring %s", v.name), err)
 			}
 			d.results[n] = append(d.results[n], measured)
 		}
 	}
-	return d.result(machine), nil
+	return d, nil
 }
 
 // unreadPerShard is the number of items of a shard that the load does not read.

@@ -106,6 +106,7 @@ func (s space) create(ctx context.Context, objects ...client.Object) error {
 func createStatefulSet(ctx context.Context, in space, version string) error {
 	labels := map[string]string{appLabel: name}
 	objects := []client.Object{
+		in.budget(),
 		in.service(name, labels, true),
 		&appsv1.StatefulSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: name},
@@ -124,6 +125,17 @@ func createStatefulSet(ctx context.Context, in space, version string) error {
 	return in.create(ctx, objects...)
 }
 
+// budget returns a disruption budget as that of a Memcached: one pod may be unavailable.
+func (s space) budget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(1)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: name}},
+		},
+	}
+}
+
 func imagePatch(version string) client.Patch {
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":%q}]}}}}`, image(version))
 	return client.RawPatch("application/strategic-merge-patch+json", patch)
@@ -140,6 +152,9 @@ func upgradeStatefulSet(ctx context.Context, in space, version string) error {
 // createDeployments creates a Deployment and a Service for each shard, as the pods of one Deployment have no identity by
 // which a client could distribute keys.
 func createDeployments(ctx context.Context, in space, version string) error {
+	if err := in.create(ctx, in.budget()); err != nil {
+		return err
+	}
 	for ordinal := range shards {
 		shard := cluster.ShardName(name, ordinal)
 		labels := map[string]string{appLabel: name, "shard": strconv.Itoa(ordinal)}

@@ -100,6 +100,10 @@ func project(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files["Makefile"] = regexp.MustCompile(`(?m)^(RELEASED \?= ).*`).ReplaceAllString(files["Makefile"], "${1}2026-02-02T03:04:05Z")
+	for name, date := range map[string]string{"old": "2026-02-01", "new": "2026-02-02"} {
+		files["docs/bench-"+name+".md"] = "`make bench-" + name + "` measured the commit 01234567 on " + date + ". A machine.\n"
+	}
 	files["CHANGELOG.md"] = "# Changelog\n\n## [Unreleased]\n\n### Added\n- It scales.\n\n[Unreleased]: https://example.com/compare/v1.0.0...HEAD\n"
 	return repository(t, files)
 }
@@ -175,7 +179,10 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s is not bundle/: %s", copied, out)
 		}
 	}
-	for _, want := range []string{`(?m)^generating the bundle … done in [0-9]+ s$`, `(?m)^  git push origin HEAD v9\.0\.0 `} {
+	if strings.Contains(output, "docs/bench-new.md") {
+		t.Errorf("a page that was measured after the last release is reported:\n%s", output)
+	}
+	for _, want := range []string{`(?m)^warning: docs/bench-old\.md was measured on 2026-02-01, before the last release on 2026-02-02: measure it again$`, `(?m)^generating the bundle … done in [0-9]+ s$`, `(?m)^  git push origin HEAD v9\.0\.0 `} {
 		if !regexp.MustCompile(want).MatchString(output) {
 			t.Errorf("the output does not match %s", want)
 		}
