@@ -107,7 +107,7 @@ exit 0
 `
 
 // stubbed are the commands of the documents.
-var stubbed = []string{"kubectl", "make", "kind", "go", "git", "operator-sdk", "snapshot", "sleep", "bin/cluster", "cosign", "gh", "helm", "oras"}
+var stubbed = []string{"kubectl", "make", "kind", "go", "git", "operator-sdk", "snapshot", "sleep", "bin/cluster", "cosign", "gh", "helm"}
 
 var placeholder = regexp.MustCompile(`<[a-z][a-z -]*>`)
 

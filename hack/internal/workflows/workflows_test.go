@@ -1,9 +1,10 @@
-// Package workflows verifies that the workflows test the Kubernetes versions that the ClusterServiceVersion claims, and what
-// the rights of their jobs are.
+// Package workflows verifies that the workflows test the Kubernetes versions that the ClusterServiceVersion claims, what the
+// rights of their jobs are, and in which order a release is published.
 package workflows
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -52,8 +53,9 @@ type job struct {
 	Environment any
 	Permissions any
 	Steps       []struct {
-		Uses, Run string
-		With      map[string]any
+		Uses, Run        string
+		With             map[string]any
+		WorkingDirectory string `json:"working-directory"`
 	}
 }
 
@@ -129,10 +131,8 @@ func TestJobsWithRightsRunNoCodeOfTheProject(t *testing.T) {
 	}
 }
 
-func TestReleasesComeFromMainAndTheCatalogIsLast(t *testing.T) {
-	release := workflows(t)["release.yaml"]
-	latest := ""
-	for name, j := range release.Jobs {
+func TestReleasesComeFromMain(t *testing.T) {
+	for name, j := range workflows(t)["release.yaml"].Jobs {
 		if j.Needs == nil && j.If != "github.ref == 'refs/heads/main'" {
 			t.Errorf("the job %s runs on other branches", name)
 		}
@@ -140,13 +140,113 @@ func TestReleasesComeFromMainAndTheCatalogIsLast(t *testing.T) {
 			if strings.HasPrefix(step.Uses, "actions/setup-go@") && step.With["cache"] != false {
 				t.Errorf("the job %s reads a cache that other workflows write", name)
 			}
-			if strings.Contains(step.Run, "catalog:latest") {
-				latest += name
+		}
+	}
+}
+
+// programs are those that the jobs call. They stop when they would do something that GitHub or the registry rejects, or when
+// releases/latest names a release without the manifest that the documents install from there.
+const programs = `#!/bin/bash
+set -euo pipefail
+echo "${0##*/} $*" >> "$STATE/calls"
+case "${0##*/} $1 ${2:-}" in
+"gh run download") mkdir release && cp -R "$STATE/built/." release ;;
+"gh release view") [ -s "$STATE/release" ] ;;
+"gh release create") [ ! -s "$STATE/release" ]; git -C "$STATE/origin" rev-parse -q --verify "$3"; case "$*" in *--draft*) echo draft ;; *) echo latest ;; esac > "$STATE/release" ;;
+"gh release edit") case "$*" in *"--draft=false --latest") echo latest > "$STATE/release" ;; esac ;;
+"gh release upload")
+	for file in "${@:4}"; do
+		case "$file" in --clobber) ;; --*) break ;; *)
+			[ -e "$file" ]; [[ ! -e "$STATE/assets/${file##*/}" || "$*" == *--clobber* ]]; cp "$file" "$STATE/assets" ;;
+		esac
+	done ;;
+"skopeo copy "*) case "$*" in *"--digestfile digest"*) echo sha256:12 > digest ;; esac ;;
+"cosign sign-blob "*) touch "release/$MANIFEST.sigstore.json" ;;
+esac
+if grep -q latest "$STATE/release"; then ls "$STATE/assets/$MANIFEST" "$STATE/assets/$MANIFEST.sigstore.json"; fi
+`
+
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// Each job runs until its end, and then again, as after a failure of its last step.
+func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
+	release, manifest, state := workflows(t)["release.yaml"], matches(t, "README.md", `releases/latest/download/(\S+)`)[0], t.TempDir()
+	built, origin, source := state+"/built", state+"/origin", state+"/source"
+	for name, value := range map[string]string{
+		"STATE": state, "MANIFEST": manifest, "GITHUB_REPOSITORY": "a/b", "GITHUB_ACTOR": "a", "GITHUB_RUN_ID": "1", "GITHUB_OUTPUT": state + "/outputs", "VERSION": "1.1.0",
+		"IMAGE": "ghcr.io/a/b", "CHART": "ghcr.io/a/charts/b", "GH_TOKEN": "t", "SUBJECT": "ghcr.io/a/b@sha256:12", "SUBJECT_NAME": "ghcr.io/a/b",
+		"IMAGES": `[{"name": "ghcr.io/a/b-catalog", "digest": "sha256:12"}]`, "PATH": state + "/bin:" + os.Getenv("PATH"),
+		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
+		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "url." + origin + ".insteadOf", "GIT_CONFIG_VALUE_0": "https://github.com/a/b",
+	} {
+		t.Setenv(name, value)
+	}
+	for _, dir := range []string{built, source, state + "/bin", state + "/assets"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"gh", "skopeo", "cosign", "helm", "oras", "docker"} {
+		if err := os.WriteFile(filepath.Join(state, "bin", name), []byte(programs), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command(t, source, "git", "init", "-q", "-b", "main")
+	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "before")
+	command(t, state, "git", "clone", "-q", "--bare", source, origin)
+	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "Release 1.1.0")
+	command(t, source, "git", "tag", "-a", "v1.1.0", "-m", "Release 1.1.0")
+	command(t, source, "git", "bundle", "create", built+"/commit.bundle", "HEAD~1..HEAD", "v1.1.0")
+	command(t, built, "touch", manifest, "notes.md", "artifacthub-repo.yml", state+"/release")
+
+	done := []string{"build"}
+	ready := func(name string) bool {
+		needs, isList := release.Jobs[name].Needs.([]any)
+		if !isList {
+			needs = []any{release.Jobs[name].Needs}
+		}
+		return !slices.Contains(done, name) && !slices.ContainsFunc(needs, func(need any) bool { return !slices.Contains(done, need.(string)) })
+	}
+	// A job runs as late as it can, so that those which don't need it come before.
+	for _, order := 0, []string{"latest", "chart", "attest", "publish"}; len(done) < len(release.Jobs); {
+		i := slices.IndexFunc(order, ready)
+		if i < 0 {
+			t.Fatalf("after the jobs %q, none of %q can run", done, order)
+		}
+		done = append(done, order[i])
+		for range 2 {
+			dir := t.TempDir()
+			for _, step := range release.Jobs[order[i]].Steps {
+				script := step.Run
+				if strings.HasPrefix(step.Uses, "anchore/sbom-action@") {
+					script = "touch sbom.spdx.json"
+				}
+				command(t, filepath.Join(dir, step.WorkingDirectory), "bash", "-e", "-c", script)
+			}
+			if order[i] == "publish" { // main gets another commit before the job runs again
+				command(t, state, "git", "clone", "-q", origin, dir+"/other")
+				command(t, dir+"/other", "git", "commit", "-q", "--allow-empty", "-m", "later")
+				command(t, dir+"/other", "git", "push", "-q", "origin", "main")
 			}
 		}
 	}
-	needs, _ := release.Jobs[latest].Needs.([]any)
-	if !slices.Contains(needs, any("attest")) {
-		t.Errorf("the job %q publishes the catalog before the images are signed", latest)
+	calls, err := os.ReadFile(state + "/calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := command(t, state, "cat", "release"); got != "latest" {
+		t.Errorf("the release is %s", got)
+	}
+	if signed, catalog := strings.LastIndex(string(calls), "cosign "), strings.Index(string(calls), "catalog:latest"); signed < 0 || catalog < signed {
+		t.Errorf("the catalog is published before all is signed:\n%s", calls)
 	}
 }
