@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,8 @@ func chartMetadata(r release, csv *v1alpha1.ClusterServiceVersion) map[string]an
 	repository := csv.Annotations["repository"]
 	var images, crds, links []map[string]string
 	for _, i := range csv.Spec.RelatedImages {
-		images = append(images, map[string]string{"name": i.Name, "image": i.Image})
+		name := strings.FieldsFunc(path.Base(i.Image), func(r rune) bool { return r == ':' || r == '@' })[0]
+		images = append(images, map[string]string{"name": name, "image": i.Image})
 	}
 	for _, c := range csv.Spec.CustomResourceDefinitions.Owned {
 		crds = append(crds, map[string]string{"kind": c.Kind, "version": c.Version, "name": c.Name, "displayName": c.DisplayName, "description": c.Description})
