@@ -3,7 +3,6 @@ package discovery
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 const twoShards = "12\ncache-0.shop.svc|10.0.0.1|11211 cache-1.shop.svc|10.0.0.2|11211\n"
@@ -64,7 +64,7 @@ func TestDiscoveryKeepsAConnection(t *testing.T) {
 			{"version\r\n" + strings.Repeat("x", maxRequest+1), "VERSION 1.6.45\r\n"},
 			{"version\r\nvers", "VERSION 1.6.45\r\n"}, // it ends after idleTimeout
 		} {
-			client, server := net.Pipe()
+			client, server := fake.Pipe()
 			go e.answerAll(server)
 			go func() { _, _ = io.WriteString(client, c.requests) }()
 			got, err := io.ReadAll(client)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 // pipeListener accepts connections in memory.
@@ -44,7 +45,7 @@ type addressed struct {
 func (c addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.from), Port: 1} }
 
 func (l *pipeListener) dial(from string) net.Conn {
-	client, server := net.Pipe()
+	client, server := fake.Pipe()
 	l.conns <- addressed{server, from}
 	return client
 }
@@ -61,7 +62,7 @@ func start(idle time.Duration) (*Forwarder, *pipeListener, chan string) {
 	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: 2}, limit: 2, withTLS: "tls", without: "plain", idle: idle,
 		dial: func(address string) (net.Conn, error) {
 			dialed <- address
-			client, server := net.Pipe()
+			client, server := fake.Pipe()
 			go func() { _, _ = io.Copy(server, server) }()
 			return halfConn{client}, nil
 		}}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 )
@@ -147,7 +148,7 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 	if err := m.await(ctx); err != nil {
 		return nil, err
 	}
-	client, server := net.Pipe()
+	client, server := fake.Pipe()
 	go func() {
 		defer server.Close()
 		if address != m.server.Address {
@@ -169,7 +170,6 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 			answer = "STORED\r\n"
 		}
 		_, _ = io.WriteString(server, answer)
-		_, _ = io.Copy(io.Discard, r) // it keeps the connection, as memcached does
 	}()
 	return client, nil
 }

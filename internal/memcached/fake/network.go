@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Network connects clients and servers in memory, as TCP does: what one side has written doesn't wait for the
@@ -105,32 +108,65 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// end is one side of a connection.
+// end is one side of a connection. Its errors are those of TCP, which lets a side whose peer has closed the connection set
+// deadlines. net.Pipe refuses that, so that a call would fail or not depending on which goroutine runs first.
 type end struct {
 	net.Conn
 	local, remote addr
+	closed        atomic.Bool
+}
+
+func (e *end) Close() error {
+	e.closed.Store(true)
+	return e.Conn.Close()
+}
+
+func (e *end) Read(p []byte) (int, error) {
+	n, err := e.Conn.Read(p)
+	return n, e.asTCP(err, io.EOF)
+}
+
+func (e *end) Write(p []byte) (int, error) {
+	n, err := e.Conn.Write(p)
+	return n, e.asTCP(err, syscall.EPIPE)
+}
+
+func (e *end) SetDeadline(t time.Time) error      { return e.asTCP(e.Conn.SetDeadline(t), nil) }
+func (e *end) SetReadDeadline(t time.Time) error  { return e.asTCP(e.Conn.SetReadDeadline(t), nil) }
+func (e *end) SetWriteDeadline(t time.Time) error { return e.asTCP(e.Conn.SetWriteDeadline(t), nil) }
+
+// asTCP returns an error of a pipe as that of TCP, which is left if the other side has closed the connection.
+func (e *end) asTCP(err, left error) error {
+	switch {
+	case !errors.Is(err, io.ErrClosedPipe):
+		return err
+	case e.closed.Load():
+		return net.ErrClosed
+	}
+	return left
 }
 
 func (e *end) LocalAddr() net.Addr  { return e.local }
 func (e *end) RemoteAddr() net.Addr { return e.remote }
 
-// pair returns the two sides of a connection.
+// Pipe returns the two sides of a connection.
+func Pipe() (client, server net.Conn) { return pair("10.0.0.1:1000", "10.0.0.2:1000") }
+
 func pair(from, to addr) (client, server net.Conn) {
 	client, ofClient := net.Pipe()
 	server, ofServer := net.Pipe()
 	go pump(ofServer, ofClient)
 	go pump(ofClient, ofServer)
-	return &end{client, from, to}, &end{server, to, from}
+	return &end{Conn: client, local: from, remote: to}, &end{Conn: server, local: to, remote: from}
 }
 
-// pump passes on what it reads, and closes both once one of them is closed and the other has everything.
+// pump passes on what it reads, and closes both once one of them is closed and the other has everything. If the other is
+// closed, what it has written comes first: the pump of that direction closes both.
 func pump(to, from net.Conn) {
 	var mu sync.Mutex
 	var buffer []byte
 	filled := make(chan struct{}, 1)
 	go func() {
-		defer to.Close()
-		defer from.Close()
 		for range filled {
 			for {
 				mu.Lock()
@@ -145,6 +181,8 @@ func pump(to, from net.Conn) {
 				}
 			}
 		}
+		_ = to.Close()
+		_ = from.Close()
 	}()
 	defer close(filled)
 	chunk := make([]byte, 64<<10)

@@ -4,15 +4,16 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 func TestShardLostItsItemsIfMoreThanHalfOfTheSampleIsMissing(t *testing.T) {
 	const keys = 10
 	for kept, lost := range map[int]bool{0: true, 4: true, 5: false, keys: false} {
-		ours, theirs := net.Pipe()
+		ours, theirs := fake.Pipe()
 		go func() {
 			defer theirs.Close()
 			lines := bufio.NewScanner(theirs)
@@ -64,7 +65,7 @@ func TestLossDetectorKeepsTheFirstAndTheLatestKeysOrAUniformSample(t *testing.T)
 }
 
 func TestLossDetectorIgnoresExpiredKeys(t *testing.T) {
-	ours, theirs := net.Pipe()
+	ours, theirs := fake.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
 	requests := make(chan string, 1)

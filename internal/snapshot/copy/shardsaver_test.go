@@ -2,14 +2,16 @@ package copy
 
 import (
 	"bufio"
-	"net"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 // A client may renew an item before it is invalidated again.
 func TestOnlyItemsThatAreStillStaleAreInvalidatedAgain(t *testing.T) {
-	ours, theirs := net.Pipe()
+	ours, theirs := fake.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
 	answers := map[string]string{
@@ -24,22 +26,13 @@ func TestOnlyItemsThatAreStillStaleAreInvalidatedAgain(t *testing.T) {
 		var all []string
 		defer func() { requests <- all }()
 		lines := bufio.NewScanner(theirs)
-		out := make(chan string, 100) // a pipe has no buffer, and all requests precede the first answer
-		defer close(out)
-		go func() {
-			for text := range out {
-				if _, err := theirs.Write([]byte(text)); err != nil {
-					return
-				}
-			}
-		}()
 		for lines.Scan() {
 			all = append(all, lines.Text())
-			if answer, ok := answers[lines.Text()]; ok {
-				out <- answer
-			} else {
-				out <- "HD\r\n"
+			answer, ok := answers[lines.Text()]
+			if !ok {
+				answer = "HD\r\n"
 			}
+			_, _ = io.WriteString(theirs, answer)
 		}
 	}()
 	var keys [][]byte

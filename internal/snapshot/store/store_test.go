@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 	"gocloud.dev/blob"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -241,7 +242,7 @@ func TestUnreachableServerIsReportedWithItsCause(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
 		}, attempts, attempts * dialTimeout, "deadline exceeded"},
 		"never answers": {func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
+			ours, theirs := fake.Pipe()
 			go func() { _, _ = io.Copy(io.Discard, theirs) }()
 			return ours, nil
 		}, 2, openTimeout, errNoAnswer.Error()},
