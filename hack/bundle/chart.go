@@ -159,6 +159,8 @@ func (t *template) add(object map[string]any) {
 	text := strings.ReplaceAll(string(content), "{{", `{{ "{{" }}`)
 	text = strings.ReplaceAll(text, "memcached-operator-system", "{{ $.Release.Namespace }}")
 	text = names.ReplaceAllString(text, "$1{{ $$.Release.Name }}-")
+	// All operators of a namespace wait for one Lease. Helm rejects a second release there, since this Role is the first one's.
+	text = strings.ReplaceAll(text, "{{ $.Release.Name }}-leader-election-role\n", "memcached-operator-leader-election-role\n")
 	for i, e := range t.expressions {
 		place := fmt.Sprintf("<expression-%d>", i)
 		if strings.HasPrefix(e, "{{-") { // it is entries of a list

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -156,7 +157,7 @@ func TestValuesOfTheChart(t *testing.T) {
 			"name: WATCH_NAMESPACE\n          value: \"a,b\""}, []string{"kind: ClusterRole\nmetadata:\n  name: test-manager-role\n", "kind: ClusterRoleBinding\nmetadata:\n  name: test-manager-rolebinding\n"}},
 		"a policy":                 {"networkPolicy: {enabled: true}", []string{"kind: NetworkPolicy\nmetadata:\n  name: test-controller-manager\n"}, nil},
 		"no CRDs":                  {"crds: {enabled: false}", nil, []string{"CustomResourceDefinition"}},
-		"a release with its names": {"global: {}", []string{"name: test-controller-manager\n  namespace: here\n"}, []string{system, "name: memcached-operator-", "NetworkPolicy\n"}},
+		"a release with its names": {"global: {}", []string{"name: test-controller-manager\n  namespace: here\n"}, []string{system, "NetworkPolicy\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := rendered(t, "test", "here", test.values)
@@ -180,6 +181,24 @@ func TestValuesOfTheChart(t *testing.T) {
 		if _, err := rendered(t, "test", "here", values); err == nil || !strings.Contains(err.Error(), "schema") {
 			t.Errorf("%s: the error is %v", values, err)
 		}
+	}
+}
+
+// Helm rejects a release with an object of another one. In other namespaces, releases share the CRDs only.
+func TestHelmRejectsASecondReleaseInANamespace(t *testing.T) {
+	count := map[string]int{}
+	for _, name := range []string{"first", "second"} {
+		r, err := rendered(t, name, "here", "crds: {enabled: false}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for object := range objects(t, r.Manifest) {
+			count[object]++
+		}
+	}
+	maps.DeleteFunc(count, func(_ string, n int) bool { return n == 1 })
+	if diff := cmp.Diff(map[string]int{"Role memcached-operator-leader-election-role": 2}, count); diff != "" {
+		t.Errorf("- what both releases should have, + what they have:\n%s", diff)
 	}
 }
 
