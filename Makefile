@@ -50,7 +50,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwa
 endif
 
 # Every module that is formatted, vetted and linted.
-MODULES = . hack hack/cluster hack/tools/site test bench
+MODULES = . cmd/kubectl-memcached hack hack/cluster hack/tools/site test bench
 GENERATED = api config/crd/bases config/rbac/role.yaml
 
 CLUSTER = $(CURDIR)/bin/cluster
@@ -83,7 +83,7 @@ OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-ope
 
 # The operator's image on the cluster. If this Makefile loads it, its tag ends with a hash of its sources, since nodes don't
 # pull an image again. The hash is computed once, so that saving a file does not change the name between build and use.
-SOURCES = Dockerfile .dockerignore go.mod go.sum main.go api cmd controllers internal
+SOURCES = Dockerfile .dockerignore go.mod go.sum main.go api cmd/agent cmd/snapshot controllers internal
 hash = find $(1) -type f $(2) | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
 no_tests = ! -name '*_test.go'
 pulled = $(and $(KUBECONFIG),$(if $(LOAD),,pulled))
@@ -173,14 +173,14 @@ check-generated:
 
 # The other modules are vetted by check-lint.
 check-vet:
-	@$(MAKE) --no-print-directory vet MODULES='. test bench'
+	@$(MAKE) --no-print-directory vet MODULES='. cmd/kubectl-memcached test bench'
 	@unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
 check-lint: lint prose check-modules check-workflows check-commits check-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
 check-tools: check-generated
-	for module in hack hack/cluster; do go -C $$module test -json -count=1 ./... || exit 1; done
+	for module in cmd/kubectl-memcached hack hack/cluster; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
 	go -C bench test -json -count=1 $$(go -C bench list ./... | grep -v /tenants)
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))

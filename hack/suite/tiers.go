@@ -87,7 +87,7 @@ var tiers = []tier{
 		flags: []string{"-count=1", "-timeout=30m"},
 		what:  "that a tenant does not use up the operator"},
 	{name: "tools", suites: []suite{code, all}, lane: computes, nice: 15, target: "check-tools",
-		what: "the programs in `hack` and all that they generate, the benchmarks' own code and the test libraries"},
+		what: "the plugin for kubectl, the programs in `hack` and all that they generate, the benchmarks' own code and the test libraries"},
 	{name: "lint", suites: []suite{all}, lane: computes, nice: 15, target: "check-lint",
 		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and the site of the documents in a browser"},
 	{name: "e2e", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,

@@ -1,0 +1,158 @@
+// Package cluster is the only place of the plugin with a client: it reads and writes objects, and queries the agents in pods.
+// It needs no rights beyond those of the user. Each request is bounded by --request-timeout.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// agentTimeout bounds the query of an agent, which answers within milliseconds.
+	agentTimeout = 5 * time.Second
+	// agentQueries are sent at the same time.
+	agentQueries = 16
+)
+
+// Pods reaches into pods.
+type Pods interface {
+	// AgentStatus returns what the agent of a pod answers.
+	AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error)
+}
+
+// Cluster is a cluster as the user sees it.
+type Cluster struct {
+	Client client.Client
+	Pods   Pods
+	Now    func() time.Time
+}
+
+// kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
+var kinds = map[schema.GroupVersion][]string{
+	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore"},
+	corev1.SchemeGroupVersion: {"Pod"},
+}
+
+// New returns the cluster of a configuration.
+func New(config *rest.Config) (*Cluster, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for version, names := range kinds {
+		for _, kind := range names {
+			mapper.Add(version.WithKind(kind), meta.RESTScopeNamespace)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := newPods(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Client: c, Pods: pods, Now: time.Now}, nil
+}
+
+// Memcacheds returns those of a namespace, or of all if it is empty, by namespace and name.
+func (c *Cluster) Memcacheds(ctx context.Context, namespace string) ([]v1beta1.Memcached, error) {
+	var list v1beta1.MemcachedList
+	if err := c.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing Memcacheds: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Memcached returns one.
+func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1beta1.Memcached, error) {
+	var m v1beta1.Memcached
+	if err := c.Client.Get(ctx, key, &m); err != nil {
+		return nil, fmt.Errorf("reading Memcached %s: %w", key.Name, err)
+	}
+	return &m, nil
+}
+
+// Observe reads what the screen of a Memcached shows. Only the Memcached itself is required: explain turns the error about
+// another part into a sentence.
+func (c *Cluster) Observe(ctx context.Context, key client.ObjectKey, explain func(error) string) (screen.Input, error) {
+	m, err := c.Memcached(ctx, key)
+	if err != nil {
+		return screen.Input{}, err
+	}
+	in := screen.Input{Memcached: m, Now: c.Now()}
+	var backups v1beta1.MemcachedBackupList
+	if err := c.Client.List(ctx, &backups, client.InNamespace(key.Namespace)); err != nil {
+		in.Omitted = append(in.Omitted, "the last backup: "+explain(err))
+	}
+	in.Backups = slices.DeleteFunc(backups.Items, func(b v1beta1.MemcachedBackup) bool { return b.Spec.MemcachedRef.Name != key.Name })
+	agents, err := c.agents(ctx, m)
+	if err != nil {
+		in.Omitted = append(in.Omitted, "items, memory and hits: "+explain(err))
+	}
+	in.Agents = agents
+	return in, nil
+}
+
+// agents queries the agents of all shards. It returns the answers, by pod, and the first error. If the user may not query one,
+// it doesn't try the others.
+func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]wire.Status, error) {
+	var pods []string
+	for _, s := range m.Status.Shards {
+		if s.PodName != "" {
+			pods = append(pods, s.PodName)
+		}
+	}
+	var (
+		lock    sync.Mutex
+		wait    sync.WaitGroup
+		first   error
+		answers = map[string]wire.Status{}
+		slots   = make(chan struct{}, agentQueries)
+	)
+	query := func(pod string) error {
+		ctx, cancel := context.WithTimeout(ctx, agentTimeout)
+		defer cancel()
+		answer, err := c.Pods.AgentStatus(ctx, m.Namespace, pod)
+		lock.Lock()
+		defer lock.Unlock()
+		if err == nil {
+			answers[pod] = answer
+		} else if first == nil {
+			first = fmt.Errorf("querying the agent in pod %s: %w", pod, err)
+		}
+		return err
+	}
+	for i, pod := range pods {
+		if i == 0 {
+			if apierrors.IsForbidden(query(pod)) {
+				break
+			}
+			continue
+		}
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			_ = query(pod) // it keeps the first error
+		})
+	}
+	wait.Wait()
+	return answers, first
+}

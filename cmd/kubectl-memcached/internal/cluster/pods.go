@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// maxAnswer bounds an answer of an agent, which is about 1 KB.
+const maxAnswer = 64 << 10
+
+// pods reaches into pods as kubectl port-forward does, which passes NetworkPolicies.
+type pods struct {
+	config *rest.Config
+	base   *url.URL
+}
+
+func newPods(config *rest.Config) (*pods, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = 0 // of a complete stream
+	return &pods{config: config, base: base}, nil
+}
+
+// AgentStatus returns what the agent of a pod answers.
+func (p *pods) AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error) {
+	// A dialer takes no context.
+	type result struct {
+		status wire.Status
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		status, err := p.agentStatus(ctx, namespace, pod)
+		done <- result{status, err}
+	}()
+	select {
+	case r := <-done:
+		return r.status, r.err
+	case <-ctx.Done():
+		return wire.Status{}, ctx.Err()
+	}
+}
+
+func (p *pods) agentStatus(ctx context.Context, namespace, pod string) (status wire.Status, err error) {
+	dialer, err := p.dialer(p.base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "portforward"))
+	if err != nil {
+		return status, err
+	}
+	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return status, err
+	}
+	defer connection.Close()
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
+	failure, data, err := streams(connection, wire.Port)
+	if err != nil {
+		return status, fmt.Errorf("opening a stream: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod+wire.StatusPath, nil)
+	if err != nil {
+		return status, err
+	}
+	request.Close = true
+	if err := request.Write(data); err != nil {
+		return status, fmt.Errorf("sending a request: %w", err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(data), request)
+	if err != nil {
+		// The kubelet says why the agent can't be reached, before it closes both streams.
+		if message, _ := io.ReadAll(io.LimitReader(failure, maxAnswer)); len(message) > 0 {
+			err = errors.New(string(message))
+		}
+		return status, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return status, errors.New(response.Status)
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&status)
+	return status, err
+}
+
+// streams opens those of a connection to a port of the pod: one for an error, and one for data.
+func streams(connection httpstream.Connection, port int) (failure, data httpstream.Stream, err error) {
+	headers := http.Header{}
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	headers.Set(corev1.PortHeader, strconv.Itoa(port))
+	headers.Set(corev1.PortForwardRequestIDHeader, "0")
+	if failure, err = connection.CreateStream(headers); err != nil {
+		return nil, nil, err
+	}
+	if err := failure.Close(); err != nil { // nothing is sent
+		return nil, nil, err
+	}
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err = connection.CreateStream(headers)
+	return failure, data, err
+}
+
+// dialer uses WebSocket, and SPDY where an older API server or a proxy can't.
+func (p *pods) dialer(url *url.URL) (httpstream.Dialer, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(p.config)
+	if err != nil {
+		return nil, err
+	}
+	webSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, p.config)
+	if err != nil {
+		return nil, err
+	}
+	return portforward.NewFallbackDialerForStreaming(webSocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), canFallBack), nil
+}
+
+func canFallBack(err error) bool {
+	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+}

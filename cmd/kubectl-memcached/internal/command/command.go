@@ -1,0 +1,155 @@
+// Package command has the verbs of the plugin: it parses arguments, prints, and chooses the exit code.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/cluster"
+)
+
+// requestTimeout is the default of --request-timeout, so that no verb hangs.
+const requestTimeout = "15s"
+
+const help = `Show and control the Memcacheds of the memcached-operator.
+
+The plugin uses your permissions, and names the one that is missing.
+
+Exit codes:
+  0  done; of status and why: the Memcached is ready
+  1  failed; the message says why
+  2  wrong arguments or flags
+  3  status, why: not ready, and nothing requires manual intervention
+  4  status, why: not ready until you intervene
+  5  a permission is missing; the message names it
+
+For completion, put an executable file "kubectl_complete-memcached" into your PATH, with the lines
+  #!/bin/sh
+  exec kubectl memcached __complete "$@"`
+
+// plugin is what the verbs share.
+type plugin struct {
+	flags   *genericclioptions.ConfigFlags
+	streams genericiooptions.IOStreams
+	// connect returns the cluster that the flags select.
+	connect func() (*cluster.Cluster, error)
+	// pause waits until it is time to look again; it returns false if the user has interrupted.
+	pause func(ctx context.Context, d time.Duration) bool
+	// began is whether the arguments were accepted.
+	began bool
+}
+
+// Main runs the plugin and returns its exit code.
+func Main(version string, args []string) int {
+	ctrllog.SetLogger(logr.Discard()) // errors are returned
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, pause: pause}
+	p.connect = p.dial
+	return p.run(ctx, version, args)
+}
+
+func (p *plugin) run(ctx context.Context, version string, args []string) int {
+	root := p.root(version)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !p.began {
+		err = usageError{err}
+	}
+	if _, silent := err.(stateError); err != nil && !silent { //nolint:errorlint // verbs return it as it is
+		fmt.Fprintf(p.streams.ErrOut, "Error: %s\n", explain(err))
+	}
+	return exitCode(err)
+}
+
+func (p *plugin) root(version string) *cobra.Command {
+	timeout := requestTimeout
+	p.flags.Timeout = &timeout
+	root := &cobra.Command{
+		Use: "kubectl-memcached", Short: "Show and control Memcacheds", Long: help, Version: version,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl memcached"},
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRun: func(*cobra.Command, []string) { p.began = true },
+	}
+	root.SetIn(p.streams.In)
+	root.SetOut(p.streams.Out)
+	root.SetErr(p.streams.ErrOut)
+	p.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(p.status())
+	return root
+}
+
+// dial connects to the cluster that the flags select.
+func (p *plugin) dial() (*cluster.Cluster, error) {
+	config, err := p.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.WarningHandler = rest.NewWarningWriter(p.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return cluster.New(config)
+}
+
+// key returns the key of a Memcached in the namespace that the flags select.
+func (p *plugin) key(name string) (client.ObjectKey, error) {
+	namespace, _, err := p.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// completeNames completes the name of a Memcached.
+func (p *plugin) completeNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	key, err := p.key("")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	c, err := p.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := c.Memcacheds(cmd.Context(), key.Namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names := make([]string, 0, len(all))
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// isTerminal reports whether an output is one.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,131 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
+)
+
+// The exit codes, which --help lists.
+const (
+	exitFailed            = 1
+	exitUsage             = 2
+	exitNotReady          = 3
+	exitNeedsIntervention = 4
+	exitDenied            = 5
+)
+
+// stateError is the end of a verb that showed a Memcached which isn't ready. It prints nothing.
+type stateError struct{ state screen.State }
+
+func (e stateError) Error() string { return string(e.state) }
+
+// usageError is an error about arguments or flags.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitCode returns the exit code for the error of a verb.
+func exitCode(err error) int {
+	var (
+		usage usageError
+		state stateError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &state) && state.state == screen.NeedsIntervention:
+		return exitNeedsIntervention
+	case errors.As(err, &state):
+		return exitNotReady
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	if _, ok := missingRight(err); ok {
+		return exitDenied
+	}
+	return exitFailed
+}
+
+// right is what a user may not do.
+type right struct{ user, verb, resource, group, namespace string }
+
+// denied is how an API server rejects a request for want of a right. Admission and quotas use the same code.
+var denied = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)
+
+// missingRight returns the right for want of which the API server rejected a request.
+func missingRight(err error) (right, bool) {
+	if !apierrors.IsForbidden(err) {
+		return right{}, false
+	}
+	words := denied.FindStringSubmatch(err.Error())
+	if words == nil {
+		return right{}, false
+	}
+	return right{user: words[1], verb: words[2], resource: words[3], group: words[4], namespace: words[5]}, true
+}
+
+func (r right) String() string {
+	resource := r.resource
+	if r.group != "" {
+		plural, subresource, isSubresource := strings.Cut(resource, "/")
+		if resource = plural + "." + r.group; isSubresource {
+			resource += "/" + subresource
+		}
+	}
+	where, create := "all namespaces", "clusterrolebinding"
+	if r.namespace != "" {
+		where, create = "namespace "+r.namespace, "-n "+r.namespace+" create rolebinding"
+	}
+	subject := fmt.Sprintf("--user=%q", r.user)
+	if account, ok := strings.CutPrefix(r.user, "system:serviceaccount:"); ok {
+		subject = "--serviceaccount=" + account
+	}
+	if r.namespace == "" {
+		create = "create " + create
+	}
+	return fmt.Sprintf("%s lacks the permission to %s %s in %s. Ask an administrator for it; the ClusterRole %[5]q has it: kubectl %[6]s memcached-%[5]s --clusterrole=%[5]s %[7]s",
+		r.user, r.verb, resource, where, r.role(), create, subject)
+}
+
+// role is the least of Kubernetes' roles for users that has the right: the operator's are part of them.
+func (r right) role() string {
+	reads := r.verb == "get" || r.verb == "list" || r.verb == "watch"
+	if reads && !strings.HasPrefix(r.resource, "pods/") {
+		return "view"
+	}
+	return "edit"
+}
+
+// explain describes an error, and ends with what to do.
+func explain(err error) string {
+	if r, ok := missingRight(err); ok {
+		return r.String()
+	}
+	var (
+		status  apierrors.APIStatus
+		network net.Error
+	)
+	switch {
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && isNoKind(status):
+		return "this cluster doesn't have the CRDs of the operator: install it, or choose another cluster with --context"
+	case apierrors.IsNotFound(err):
+		return err.Error() + ": \"kubectl memcached status -A\" lists all Memcacheds"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return err.Error() + ": check the network, or raise --request-timeout"
+	}
+	return err.Error()
+}
+
+// isNoKind reports whether the API server doesn't have the CRD, or just not the object.
+func isNoKind(status apierrors.APIStatus) bool {
+	details := status.Status().Details
+	return details == nil || details.Name == ""
+}
