@@ -11,6 +11,7 @@ require (
 	github.com/memcached-operator/memcached-operator v0.0.0
 	github.com/operator-framework/api v0.45.0
 	github.com/operator-framework/operator-registry v1.73.0
+	github.com/sourcegraph/go-diff v0.9.0
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2

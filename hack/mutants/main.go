@@ -19,10 +19,10 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/sourcegraph/go-diff/diff"
 )
 
 // packages are the folders whose own tests verify each of their decisions.
@@ -103,41 +103,24 @@ func changedLines(base string) (map[string]lines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git diff: %w", err)
 	}
-	return parseDiff(string(out)), nil
-}
-
-func isProduct(file string) bool {
-	return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(path.Dir(file), "test")
-}
-
-var hunk = regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)
-
-// parseDiff returns the added lines of a diff without context.
-func parseDiff(diff string) map[string]lines {
-	changed, file := map[string]lines{}, ""
-	for line := range strings.Lines(diff) {
-		if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
-			file = strings.TrimSpace(name)
-		} else if strings.HasPrefix(line, "+++ ") {
-			file = "" // it was deleted
-		}
-		m := hunk.FindStringSubmatch(line)
-		if m == nil || !isProduct(file) {
+	files, err := diff.ParseMultiFileDiff(out)
+	if err != nil {
+		return nil, fmt.Errorf("reading the output of git diff: %w", err)
+	}
+	changed := map[string]lines{}
+	for _, f := range files {
+		name := strings.TrimPrefix(f.NewName, "b/") // without it, the file was deleted
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") {
 			continue
 		}
-		first, _ := strconv.Atoi(m[1])
-		count := 1
-		if m[2] != "" {
-			count, _ = strconv.Atoi(m[2])
-		}
-		for n := range count {
-			if changed[file] == nil {
-				changed[file] = lines{}
+		changed[name] = lines{}
+		for _, hunk := range f.Hunks {
+			for n := range hunk.NewLines {
+				changed[name][int(hunk.NewStartLine+n)] = true
 			}
-			changed[file][first+n] = true
 		}
 	}
-	return changed
+	return changed, nil
 }
 
 // mutant replaces a part of a source.

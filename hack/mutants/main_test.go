@@ -48,31 +48,3 @@ func TestMutantsAreOfTheChangedLines(t *testing.T) {
 		}
 	}
 }
-
-func TestAddedLinesOfProductFilesAreChanged(t *testing.T) {
-	const diff = `diff --git a/plan/a.go b/plan/a.go
---- a/plan/a.go
-+++ b/plan/a.go
-@@ -3 +3,2 @@ func f() {
--	old()
-+	first()
-+	second()
-@@ -9,2 +11,0 @@ func g() {
--	gone()
--	gone()
-@@ -20,0 +20 @@
-+	third()
-diff --git a/plan/a_test.go b/plan/a_test.go
---- a/plan/a_test.go
-+++ b/plan/a_test.go
-@@ -1 +1 @@
-diff --git a/plan/gone.go b/plan/gone.go
---- a/plan/gone.go
-+++ /dev/null
-@@ -1,2 +0,0 @@
-`
-	want := map[string]lines{"plan/a.go": {3: true, 4: true, 20: true}}
-	if diff := cmp.Diff(want, parseDiff(diff)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
