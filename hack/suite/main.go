@@ -60,15 +60,11 @@ func runMain(ctx context.Context, args []string) error {
 	return r.all(ctx)
 }
 
-// commit returns the short hash of the checked-out commit, with a plus if files differ.
+// commit returns the short hash of the checked-out commit, with a plus if its files differ.
 func commit(ctx context.Context) string {
-	hash, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	hash, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--dirty=+").Output()
 	if err != nil {
 		return "unknown"
 	}
-	result := strings.TrimSpace(string(hash))
-	if changed, _ := exec.CommandContext(ctx, "git", "status", "--porcelain").Output(); len(changed) > 0 {
-		result += "+"
-	}
-	return result
+	return strings.TrimSpace(string(hash))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -25,7 +24,6 @@ func (id testID) short() string {
 
 // event is a line of "go test -json".
 type event struct {
-	Time       time.Time
 	Action     string
 	Package    string
 	ImportPath string // of a package that does not build
@@ -36,9 +34,7 @@ type event struct {
 
 // outcome is what is known of a test of the first level, or of a package.
 type outcome struct {
-	id      testID
 	action  string // the last one
-	began   time.Time
 	elapsed time.Duration
 	output  bytes.Buffer
 }
@@ -48,7 +44,6 @@ type results struct {
 	mu       sync.Mutex
 	outcomes map[testID]*outcome
 	order    []testID
-	last     string // the last line that is not an event
 }
 
 func newResults() *results { return &results{outcomes: map[testID]*outcome{}} }
@@ -57,11 +52,6 @@ func newResults() *results { return &results{outcomes: map[testID]*outcome{}} }
 func (r *results) line(line []byte) []byte {
 	var e event
 	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil || e.Action == "" {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if text := strings.TrimSpace(string(line)); text != "" {
-			r.last = text
-		}
 		return line
 	}
 	r.event(e)
@@ -78,7 +68,7 @@ func (r *results) event(e event) {
 	id := testID{e.Package, name}
 	o := r.outcomes[id]
 	if o == nil {
-		o = &outcome{id: id, began: e.Time}
+		o = &outcome{}
 		r.outcomes[id] = o
 		r.order = append(r.order, id)
 	}
@@ -164,33 +154,4 @@ func tail(text string) string {
 		all = append([]string{fmt.Sprintf("[%d lines omitted]\n", omitted)}, all[omitted:]...)
 	}
 	return strings.Join(all, "") + "\n"
-}
-
-// progress returns which tests run for longest, or else the last line of output.
-func (r *results) progress(now time.Time) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var running []*outcome
-	done := 0
-	for _, o := range r.outcomes {
-		switch {
-		case o.id.test == "":
-		case o.action == "pass" || o.action == "fail":
-			done++
-		case o.action == "run" || o.action == "cont":
-			running = append(running, o)
-		}
-	}
-	if done == 0 && len(running) == 0 {
-		if len(r.last) > 80 {
-			return r.last[:80] + "…"
-		}
-		return cmp.Or(r.last, "compiles")
-	}
-	slices.SortFunc(running, func(a, b *outcome) int { return a.began.Compare(b.began) })
-	text := fmt.Sprintf("%d done", done)
-	for _, o := range running[:min(2, len(running))] {
-		text += fmt.Sprintf(", %s since %d s", o.id.short(), int(now.Sub(o.began).Seconds()))
-	}
-	return text
 }

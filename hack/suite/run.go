@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ type run struct {
 	began    time.Time
 	mu       sync.Mutex
 	repeated int
-	running  map[string]func(now time.Time) string // what is known of each tier that runs
+	running  map[string]time.Time // the tiers that run, and since when
 	reports  []report
 	flakes   []flake
 }
@@ -53,7 +54,7 @@ func (r *run) all(ctx context.Context) error {
 	r.began = time.Now()
 	former := history{filepath.Join(r.dist, "test-times")}
 	last := former.last(r.suite)
-	r.running = map[string]func(time.Time) string{}
+	r.running = map[string]time.Time{}
 	var wg sync.WaitGroup
 	built := r.build(ctx, &wg)
 	for _, l := range []lane{waits, computes} {
@@ -95,12 +96,13 @@ func (r *run) build(ctx context.Context, wg *sync.WaitGroup) map[string]*tools {
 	wg.Go(func() {
 		for _, set := range needed {
 			began, name := time.Now(), "tools-"+set
-			log := r.log(name)
+			ended, log := r.runs(name), r.log(name)
 			err := r.execute(ctx, []string{"nice", "-n", "5", r.cluster, "env", set}, nil, log)
 			_ = log.Close()
 			if took := time.Since(began); err != nil || took > 5*time.Second { // else it was built before
 				r.report(report{tier: name, took: took, ok: err == nil, failed: count(err != nil)}, r.logged(name))
 			}
+			ended()
 			result[set].err = err
 			close(result[set].built)
 		}
@@ -118,7 +120,6 @@ func count(is bool) int {
 // tier runs a tier when what it needs is built.
 func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 	for _, set := range t.needs {
-		r.watch(t.name, func(time.Time) string { return "waits for tools-" + set })
 		<-built[set].built
 		if built[set].err != nil {
 			r.report(report{tier: t.name, failed: 1}, "it needs tools-"+set+"\n")
@@ -130,9 +131,7 @@ func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 		return
 	}
 	began, results, log := time.Now(), newResults(), r.log(t.name)
-	r.watch(t.name, func(now time.Time) string {
-		return fmt.Sprintf("%d s, %s", seconds(now.Sub(began)), results.progress(now))
-	})
+	defer r.runs(t.name)()
 	err := r.tests(ctx, t, t.command(r.more), results, log)
 	v := results.verdict()
 	none := t.target == "" && len(v.passed)+len(v.failed)+len(v.broken) == 0
@@ -247,22 +246,24 @@ func (r *run) execute(ctx context.Context, argv, variables []string, out io.Writ
 	return err
 }
 
-func (r *run) watch(name string, what func(time.Time) string) {
+// runs records that a tier runs, until ended is called.
+func (r *run) runs(name string) (ended func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running[name] = what
+	r.running[name] = time.Now()
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, name)
+	}
 }
 
+// progress prints which tiers run. Their logs contain more.
 func (r *run) progress(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var names []string
-	for name := range r.running {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(r.out, "        %s: %s\n", name, r.running[name](now))
+	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		fmt.Fprintf(r.out, "        %s: %d s, see %s\n", name, seconds(now.Sub(r.running[name])), r.logPath(name))
 	}
 }
 
@@ -292,7 +293,6 @@ func (r *run) logged(name string) string {
 func (r *run) report(rep report, failures string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.running, rep.tier)
 	r.reports = append(r.reports, rep)
 	if rep.ok {
 		fmt.Fprintf(r.out, "passed  %s: %d in %d s\n", rep.tier, rep.passed, seconds(rep.took))
