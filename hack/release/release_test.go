@@ -2,12 +2,10 @@
 package release
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -33,8 +31,8 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimRight(string(out), "\n")
 }
 
-// repository creates a repository of files.
-func repository(t *testing.T, files map[string]string) string {
+// commit creates a repository of a folder.
+func commit(t *testing.T, dir string) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
@@ -44,17 +42,9 @@ func repository(t *testing.T, files map[string]string) string {
 	} {
 		t.Setenv(name, value)
 	}
-	dir := t.TempDir()
-	for name, content := range files {
-		write(t, filepath.Join(dir, name), content)
-	}
-	if err := os.Chmod(filepath.Join(dir, "hack/release.sh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	git(t, dir, "init", "-q", "-b", "main")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "-q", "-m", "as it is")
-	return dir
 }
 
 func write(t *testing.T, file, content string) {
@@ -79,33 +69,21 @@ func read(t *testing.T, file string) string {
 // project creates a repository of this project.
 func project(t *testing.T) string {
 	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, name) {
-			return filepath.SkipDir
-		}
-		// In a worktree .git is a file.
-		if entry.Type().IsRegular() && name != ".git" {
-			files[name] = read(t, path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	const list = "git ls-files -zco --exclude-standard --deduplicate"
+	copying := exec.Command("bash", "-c", list+" | tar -c --null --ignore-failed-read -T - | tar -xC "+dir)
+	copying.Dir = root
+	if out, err := copying.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	files["Makefile"] = regexp.MustCompile(`(?m)^(RELEASED \?= ).*`).ReplaceAllString(files["Makefile"], "${1}2026-02-02T03:04:05Z")
+	makefile := filepath.Join(dir, "Makefile")
+	write(t, makefile, regexp.MustCompile(`(?m)^(RELEASED \?= ).*`).ReplaceAllString(read(t, makefile), "${1}2026-02-02T03:04:05Z"))
 	for name, date := range map[string]string{"old": "2026-02-01", "new": "2026-02-02"} {
-		files["docs/bench-"+name+".md"] = "`make bench-" + name + "` measured the commit 01234567 on " + date + ". A machine.\n"
+		write(t, filepath.Join(dir, "docs/bench-"+name+".md"), "`make bench-"+name+"` measured the commit 01234567 on "+date+". A machine.\n")
 	}
-	files["CHANGELOG.md"] = "# Changelog\n\n## [Unreleased]\n\n### Added\n- It scales.\n\n[Unreleased]: https://example.com/compare/v1.0.0...HEAD\n"
-	return repository(t, files)
+	write(t, filepath.Join(dir, "CHANGELOG.md"), "# Changelog\n\n## [Unreleased]\n\n### Added\n- It scales.\n\n[Unreleased]: https://example.com/compare/v1.0.0...HEAD\n")
+	commit(t, dir)
+	return dir
 }
 
 // program puts a program before those of this machine. The script's $REAL is the path of the real one.
@@ -251,9 +229,14 @@ func TestReleaseRejects(t *testing.T) {
 		"what an interrupted release left": {"1.2.0", "", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile CHANGELOG.md images.yaml config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := repository(t, map[string]string{
-				"hack/release.sh": read(t, "../release.sh"), "Makefile": "VERSION ?= 1.1.0\n", "catalog/releases/1.0.0/a": "", "catalog/releases/1.1.0/a": "", "catalog/releases/checksums": "",
-			})
+			dir := t.TempDir()
+			for _, file := range []string{"catalog/releases/1.0.0/a", "catalog/releases/1.1.0/a", "catalog/releases/checksums", "Makefile"} {
+				write(t, filepath.Join(dir, file), "VERSION ?= 1.1.0\n")
+			}
+			if err := os.CopyFS(filepath.Join(dir, "hack"), os.DirFS("..")); err != nil {
+				t.Fatal(err)
+			}
+			commit(t, dir)
 			git(t, dir, "tag", "v1.3.0")
 			if test.dirty != "" {
 				write(t, filepath.Join(dir, test.dirty), "changed")
