@@ -68,8 +68,11 @@ func Cluster(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if len(nodes.Items) == 0 {
 		return "", fmt.Errorf("the cluster has no node")
 	}
-	node := nodes.Items[0].Status
-	text := fmt.Sprintf("Kubernetes %s on %d node(s) of %s cores and %d GiB of memory, Linux %s, %s.", version.GitVersion, len(nodes.Items), node.Capacity.Cpu(),
+	node, count := nodes.Items[0].Status, "1 node"
+	if n := len(nodes.Items); n > 1 {
+		count = fmt.Sprintf("%d nodes", n)
+	}
+	text := fmt.Sprintf("Kubernetes %s on %s of %s cores and %d GiB of memory, Linux %s, %s.", version.GitVersion, count, node.Capacity.Cpu(),
 		gibibytes(node.Capacity.Memory().Value()), kernel(node.NodeInfo.KernelVersion), strings.Replace(node.NodeInfo.ContainerRuntimeVersion, "://", " ", 1))
 	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
 		return text + " Everything runs on that one machine, the load too, and memcached is Debian's.", nil

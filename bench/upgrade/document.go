@@ -33,7 +33,7 @@ func (all documents) result(machine string) report.Result {
 		changes = append(changes, fmt.Sprintf("- **%s**: %s.", rounds[0].variant.name, rounds[0].variant.does))
 	}
 	for _, of := range all {
-		number, table := report.Number(shards*of.options.unreadPerShard()), of.table()
+		number, table := report.Number(of.options.items), of.table()
 		if len(all) > 1 {
 			table[0][0] = number + " items"
 		}
