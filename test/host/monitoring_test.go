@@ -477,8 +477,6 @@ func (s monitored) now(query string) []map[string]string {
 // the test runs for.
 func (s monitored) dashboards() {
 	s.Helper()
-	// Without version 2 of control groups, no file has the memory limit of a container.
-	_, unlimited := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	for _, name := range []string{"memcached", "fleet"} {
 		var content corev1.ConfigMap
 		s.Must(k.Get(s.Ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-dashboard-" + name}, &content))
@@ -490,9 +488,6 @@ func (s monitored) dashboards() {
 		checked := 0
 		for _, p := range d.AllPanels() {
 			for _, target := range p.Targets {
-				if unlimited != nil && strings.Contains(target.Expr, "memcached_agent_memory_limit_bytes") {
-					continue
-				}
 				checked++
 				if len(query(target.Expr, ".*")) == 0 {
 					s.Errorf("the panel %q of the dashboard %s has no data: %s", p.Title, name, target.Expr)

@@ -93,25 +93,35 @@ func readCgroup(dir, name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
+// versions of control groups: the files with what is limited and used, and the part of memory.stat that can be reclaimed.
+var versions = []struct{ limit, current, stat, inactive string }{
+	{"memory.max", "memory.current", "memory.stat", "inactive_file"},
+	{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"},
+}
+
 // OfContainer returns bytes: NaN for what is unknown, or not limited.
-func OfContainer() (workingSet, limit float64) {
+func OfContainer() (workingSet, limit float64) { return ofContainer(cgroupDir) }
+
+func ofContainer(dir string) (workingSet, limit float64) {
 	workingSet, limit = math.NaN(), math.NaN()
-	if bytes, err := readCgroup(cgroupDir, "memory.max"); err == nil {
-		limit = float64(bytes)
+	for _, v := range versions {
+		// Version 1 has a number of pages for no limit.
+		if bytes, err := readCgroup(dir, v.limit); err == nil && bytes < math.MaxInt64/2 {
+			limit = float64(bytes)
+		}
+		current, err := readCgroup(dir, v.current)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, v.stat))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut("\n"+string(text), "\n"+v.inactive+" ")
+		line, _, _ := strings.Cut(rest, "\n")
+		if inactive, err := strconv.ParseInt(line, 10, 64); err == nil {
+			workingSet = float64(max(current-inactive, 0))
+		}
 	}
-	current, err := readCgroup(cgroupDir, "memory.current")
-	if err != nil {
-		return workingSet, limit
-	}
-	text, err := os.ReadFile(filepath.Join(cgroupDir, "memory.stat"))
-	if err != nil {
-		return workingSet, limit
-	}
-	_, rest, _ := strings.Cut("\n"+string(text), "\ninactive_file ")
-	line, _, _ := strings.Cut(rest, "\n")
-	inactive, err := strconv.ParseInt(line, 10, 64)
-	if err != nil {
-		return workingSet, limit
-	}
-	return float64(max(current-inactive, 0)), limit
+	return workingSet, limit
 }

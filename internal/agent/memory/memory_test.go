@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,6 +51,34 @@ func TestMemcachedGetsWhatItsVolumeAndTheAgentLeave(t *testing.T) {
 		}
 		if got, limited := forMemcached(dir, c.volume, c.forwarded); got != c.want || limited != c.limited {
 			t.Errorf("%s: %d, limited %t", name, got, limited)
+		}
+	}
+}
+
+func TestMemoryOfTheContainerIsReadFromBothVersionsOfControlGroups(t *testing.T) {
+	unknown := math.NaN()
+	for name, c := range map[string]struct {
+		files             map[string]string
+		workingSet, limit float64
+	}{
+		"version 2": {map[string]string{"memory.max": "1000\n", "memory.current": "400\n", "memory.stat": "anon 1\ninactive_file 100\n"}, 300, 1000},
+		"version 1": {map[string]string{"memory/memory.limit_in_bytes": "1000\n", "memory/memory.usage_in_bytes": "400\n",
+			"memory/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n"}, 300, 1000},
+		"not limited":            {map[string]string{"memory.max": "max\n", "memory.current": "400\n", "memory.stat": "inactive_file 500\n"}, 0, unknown},
+		"not limited, version 1": {map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, unknown, unknown},
+		"no file":                {nil, unknown, unknown},
+	} {
+		dir := t.TempDir()
+		for file, text := range c.files {
+			if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		workingSet, limit := ofContainer(dir)
+		for _, of := range [][2]float64{{workingSet, c.workingSet}, {limit, c.limit}} {
+			if got, want := of[0], of[1]; got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("%s: %v and %v, want %v and %v", name, workingSet, limit, c.workingSet, c.limit)
+			}
 		}
 	}
 }
