@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +114,7 @@ func TestStatusReportsReadyShards(t *testing.T) {
 		env.SetPod(pod, ip, false, "containerd://a")
 		env.Reconcile("cache")
 		env.SetPod(pod, ip, true, "containerd://a")
-		env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+		env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: env.clock.Now()}, "1.6.45")
 		env.Reconcile("cache")
 	}
 	m := env.Converge("cache")
@@ -159,14 +158,14 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	backup := &v1beta1.MemcachedBackup{}
 	env.Read(observation.FinalBackupName(m), backup)
 	failed := backup.UID
-	backup.Status.Phase, backup.Status.CompletionTime = v1beta1.TransferFailed, &metav1.Time{Time: env.reconciler.Clock.Now().Add(-time.Minute)}
+	backup.Status.Phase, backup.Status.CompletionTime = v1beta1.TransferFailed, &metav1.Time{Time: env.clock.Now().Add(-time.Minute)}
 	env.Must(env.Admin.Status().Update(env.Ctx, backup))
 	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonFinalBackupLate)
 	if env.Read(observation.FinalBackupName(m), backup); backup.UID == failed {
 		t.Fatal("the backup that failed isn't repeated")
 	}
 	env.WantEvent(env.Recorded(), "Warning FinalBackupLate MemcachedBackup "+backup.Name+" failed")
-	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.Now(), Items: 2000}
+	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.NewTime(env.clock.Now()), Items: 2000}
 	env.Must(env.Admin.Status().Update(env.Ctx, backup))
 	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
 	if env.Must(err); env.Exists("cache", m) || !env.Exists(backup.Name, backup) {
@@ -250,8 +249,6 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 // replaced.
 func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
 	env := newEnv(t)
-	now := testclock.NewFakePassiveClock(time.Now())
-	env.reconciler.Clock = now
 	old := env.Create("cache", "size: 1")
 	env.Reconcile("cache")
 	stale := &staleClient{Client: env.reconciler.Client, memcached: old}
@@ -262,7 +259,7 @@ func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
 	if env.Must(err); env.Writes.Load() != before || result.RequeueAfter != apiserver.StaleRequeue || stale.lists != 0 {
 		t.Errorf("%d writes and %d lists, requeue after %s", env.Writes.Load()-before, stale.lists, result.RequeueAfter)
 	}
-	now.SetTime(now.Now().Add(5 * time.Second)) // an etcd that was restored keeps the old version
+	env.clock.SetTime(env.clock.Now().Add(5 * time.Second)) // an etcd that was restored keeps the old version
 	if _, err = env.reconciler.Reconcile(env.Ctx, request); err != nil || stale.lists == 0 {
 		t.Errorf("five seconds later: %d lists, error %v", stale.lists, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +80,7 @@ func TestOtherMemcachedsAreReadForAnotherDefaultImageOnly(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		env.Create(name, "size: 1")
 		env.Converge(name)
-		env.Answer(env.RunPod(name+"-0", "x", "10.0.0."+strconv.Itoa(len(env.Agents))), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+		env.Answer(env.RunPod(name+"-0", "x", "10.0.0."+strconv.Itoa(len(env.Agents))), agentwire.Start{Result: agentwire.StartCold, At: env.clock.Now()}, "1.6.38")
 		env.Converge(name)
 	}
 	if lists != 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +63,7 @@ func newRehearsal(t *testing.T) (*testEnv, *rehearsing) {
 	checked := &pods.Items[0]
 	checked.Status.Phase = corev1.PodSucceeded
 	checked.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.Container,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"version":"1.6.45"}`, FinishedAt: metav1.NewTime(time.Now())}}}}
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"version":"1.6.45"}`, FinishedAt: metav1.NewTime(env.clock.Now())}}}}
 	env.Must(env.Admin.Status().Update(env.Ctx, checked))
 	return env, c
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +30,8 @@ import (
 type testEnv struct {
 	*simtest.Env
 	reconciler *Reconciler
+	// clock is that of the operator and of the API server: a machine that stalls between two reconciles lets no time pass.
+	clock *testclock.FakePassiveClock
 	// related has the pods to which events are related, by reason.
 	related map[string][]string
 	// readableSecret is the only Secret that the operator may read and update: its role lets it create Secrets.
@@ -40,14 +41,14 @@ type testEnv struct {
 // newEnv returns an environment of a test, with an API server in memory. What the operator reads is trimmed as by its cache.
 func newEnv(t testing.TB) *testEnv {
 	t.Helper()
-	uids := 0
-	server := simtest.NewServer(time.Now, func() types.UID {
+	uids, now := 0, testclock.NewFakePassiveClock(time.Now())
+	server := simtest.NewServer(now.Now, func() types.UID {
 		uids++
 		return types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", uids))
 	})
-	env := &testEnv{Env: simtest.NewEnv(t, server, simtest.InMemory), related: map[string][]string{}}
+	env := &testEnv{Env: simtest.NewEnv(t, server, simtest.InMemory), clock: now, related: map[string][]string{}}
 	direct := simtest.Client{Client: operatorReads{server, env}, Write: env.write}
-	env.reconciler = &Reconciler{Client: cachedClient{direct}, APIReader: direct, AgentClient: env.Agents, Recorder: podRecorder{env.Events, env.related}, Clock: clock.RealClock{}, Options: resources.Options{
+	env.reconciler = &Reconciler{Client: cachedClient{direct}, APIReader: direct, AgentClient: env.Agents, Recorder: podRecorder{env.Events, env.related}, Clock: now, Options: resources.Options{
 		AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
 		DefaultImage:      "docker.io/library/memcached:1.6.45",
 		OperatorNamespace: "memcached-operator-system",
@@ -128,7 +129,7 @@ func (c cachedClient) List(ctx context.Context, list client.ObjectList, options 
 
 // skipAnHour sets the operator's clock ahead.
 func (env *testEnv) skipAnHour() {
-	env.reconciler.Clock = testclock.NewFakePassiveClock(env.reconciler.Clock.Now().Add(time.Hour))
+	env.clock.SetTime(env.clock.Now().Add(time.Hour))
 }
 
 // keysOf returns the keys of a Memcached of this size.
@@ -161,6 +162,6 @@ func (env *testEnv) apply(m *v1beta1.Memcached, a plan.Actions) plan.Result {
 func (env *testEnv) run(shard, ip string) *corev1.Pod {
 	env.Helper()
 	pod := env.RunPod(shard, "a", ip)
-	env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: env.clock.Now()}, "1.6.45")
 	return pod
 }
