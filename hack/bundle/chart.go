@@ -63,7 +63,7 @@ var settings = []chartValue{
 	{name: "ALLOWED_POD_ANNOTATION_PREFIXES", what: "Prefixes of annotations that users may set on pods and Services."},
 	{name: "ALLOWED_PRIORITY_CLASSES", what: "Values of spec.pod.priorityClassName."},
 	{name: "ALLOWED_SERVICE_ACCOUNTS", what: "ServiceAccounts that users may set."},
-	{name: "ALLOWED_SERVICE_TYPES", what: "Values of spec.access.external.mode."},
+	{name: "ALLOWED_SERVICE_TYPES", what: "Types of the shards' Services: ClusterIP, LoadBalancer."},
 	{name: "ALLOWED_SECRET_PREFIXES", what: "Prefixes of the names of Secrets that pods and stores use."},
 	{name: "ALLOWED_CLIENT_PEERS", what: "Kinds of peers in spec.access.networkPolicy: PodsOfNamespace, Namespaces, Addresses."},
 	{name: "ALLOW_TOLERATIONS", what: "false allows no spec.pod.tolerations."},
