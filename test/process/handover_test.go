@@ -1,12 +1,7 @@
 package process
 
 import (
-	"fmt"
-	"maps"
 	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -67,48 +62,6 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A client reads a token from the old pod and writes with it to the new one.
-func TestCASTokenOfTheOldPodMatchesNoItemOfTheNewOne(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			old, next, _ := pods.NewPair(t)
-			old.Memcached, next.Memcached = pods.MemcachedPath(version), pods.MemcachedPath(version)
-			old.Run()
-			pods.Fill(t, old.Address(), 100)
-			tokens := map[string]string{}
-			for i := range 100 {
-				key := "item-" + strconv.Itoa(i)
-				tokens[key] = token(t, old, key)
-			}
-			old.Signal(syscall.SIGTERM)
-			next.Launch()
-			wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 100)
-			for key, old := range tokens {
-				if now := token(t, next, key); slices.Contains(slices.Collect(maps.Values(tokens)), now) {
-					t.Fatalf("%s has the token %s of an item of the old pod", key, now)
-				}
-				if answer := pods.Talk(t, next.Address(), fmt.Sprintf("cas %s 0 0 1 %s\r\nx\r\n", key, old)); answer != "EXISTS\r\n" {
-					t.Fatalf("cas with the token of the old pod: %q", answer)
-				}
-			}
-			if answer := pods.Talk(t, next.Address(), fmt.Sprintf("cas item-1 0 0 1 %s\r\nx\r\n", token(t, next, "item-1"))); answer != "STORED\r\n" {
-				t.Errorf("cas with the token of the new pod: %q", answer)
-			}
-		})
-	}
-}
-
-func token(t *testing.T, s *pods.Shard, key string) string {
-	t.Helper()
-	words := strings.Fields(pods.Talk(t, s.Address(), "gets "+key+"\r\n"))
-	if len(words) < 5 {
-		t.Fatalf("%s is not there: %q", key, words)
-	}
-	return words[4]
 }
 
 // By when a handover comes to its end is tested in internal/handover.
