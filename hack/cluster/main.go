@@ -27,6 +27,7 @@ Usage: cluster COMMAND
                             build what tests need of an API server, of memcached, of other programs that use it, or of
                             the cluster (default all), and print export lines for a shell
   kubeconfig                print the path of the cluster's kubeconfig
+  logs COMPONENT            print the log of a component of node1, such as kube-apiserver or audit
 
   node add [NODE]           start one more node (node2 … node5; default node2)
   node kill [NODE]          kill all processes of a node at once; its Node object stays
@@ -100,6 +101,7 @@ var commands = map[string]command{
 	"status":      plain(cluster.Status),
 	"env":         printEnv,
 	"kubeconfig":  plain(printKubeconfig),
+	"logs":        logs,
 	"node add":    locked(onNode(cluster.AddNode)),
 	"node kill":   locked(onNode(node.Kill)),
 	"node remove": locked(onNode(cluster.RemoveNode)),
@@ -149,6 +151,13 @@ func down(d cache.Dirs, args []string) error {
 		return fmt.Errorf("unexpected argument %q: %w", rest[0], errUsage)
 	}
 	return cluster.Down(d, *wipe)
+}
+
+func logs(d cache.Dirs, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("logs takes one component: %w", errUsage)
+	}
+	return cluster.Logs(d, args[0])
 }
 
 // locked waits for other commands that start or stop nodes.

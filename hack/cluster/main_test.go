@@ -13,7 +13,7 @@ import (
 func TestBadArguments(t *testing.T) {
 	t.Setenv(cache.Variable, t.TempDir())
 	for _, line := range []string{
-		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build", "kubeconfig x",
+		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build", "logs", "kubeconfig x", "logs a b",
 		"node", "node add node1", "node add node99", "node grow", "node add node2 node3",
 		"olm", "olm down", "olm up now", "olmv1", "olmv1 up now", "olmv1 grow",
 		"load", "load ref", "load ref a b", "load ref tar --dir d", "load ref --dir d --label novalue",
