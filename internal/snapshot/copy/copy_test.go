@@ -688,9 +688,9 @@ func TestDamagedSnapshot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // the shard may not have answered all requests of the load before
 			target.Clear()
 			outcome, err := Load(t.Context(), s.bucket, task, s.options)
+			synctest.Wait() // the shard may not have answered all of its requests
 			text := ""
 			if c.some {
 				text = fmt.Sprintf("%d items were restored", outcome.Restored)
