@@ -80,25 +80,30 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 	}
 }
 
+// nowhere is an address at which nothing listens, and which no other program takes.
+const nowhere = "127.0.0.1:1"
+
 func TestRefusedConnectionSaysThatThereIsNoPod(t *testing.T) {
-	if _, err := queryService(t.Context(), "127.0.0.1:1"); !isRejected(err) {
-		t.Errorf("error %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) { // where no time passes while the machine is slow
+		if _, err := queryService(t.Context(), nowhere); !isRejected(err) {
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 // No pod of the shard serves any more.
 func TestTargetDoesNotTryAgainWhenTheOtherPodNoLongerExists(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !accepts(t.Context(), listener.Addr().String()) {
-		t.Error("the other pod accepts connections")
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if accepts(t.Context(), listener.Addr().String()) {
-		t.Error("the other pod no longer exists")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if !accepts(t.Context(), listener.Addr().String()) {
+			t.Error("the other pod accepts connections")
+		}
+		if accepts(t.Context(), nowhere) {
+			t.Error("the other pod no longer exists")
+		}
+	})
 }
