@@ -155,7 +155,7 @@ test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test
 	@$(SUITE) $* -- $(QUOTED_ARGS)
 verify: check-generated check-vet ## Check that generated files are up to date, vet and format.
 verify check-tools: GENERATORS = generate manifests bundle catalog docs
-verify check-tools: GENERATED = api config bundle bundle.Dockerfile catalog charts docs
+verify check-tools: GENERATED = api config bundle bundle.Dockerfile catalog charts docs cmd/kubectl-memcached/internal/screen/reasons.json
 pr: verify lint test ## Check that a change is ready.
 stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
 	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \

@@ -176,6 +176,12 @@ const (
 	GateEmptyStartNotAnnounced Gate = "EmptyStartNotAnnounced"
 )
 
+// Gates are all gates, in the order in which the operator checks them. It reports the first that blocks.
+var Gates = []Gate{
+	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateShardInTransition,
+	GateShardUnavailable, GateMinPeriodNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
+}
+
 // Reasons of Degraded. When several apply, the condition has one of them.
 const (
 	// ReasonAsExpected: no problem requires manual intervention.

@@ -1,7 +1,7 @@
 // Docs writes the generated pages of docs/: the API reference from the CRDs, the
 // troubleshooting page from the comments of the reasons in api/v1beta1, and the reference of
 // the metrics from the agent's table. It also writes config/monitoring: the rules and dashboards that the operator creates,
-// for a Prometheus and a Grafana that read files.
+// for a Prometheus and a Grafana that read files, and what the plugin for kubectl says to do about a reason.
 package main
 
 import (
@@ -34,7 +34,12 @@ func run(root string) error {
 	if err != nil {
 		return err
 	}
-	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}
+	actions, err := actionsByReason(reasons)
+	if err != nil {
+		return err
+	}
+	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage(),
+		"cmd/kubectl-memcached/internal/screen/reasons.json": actions}
 	files, err := monitoring.Files()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -78,6 +79,18 @@ func readReason(group string, spec *ast.ValueSpec) ([]reason, error) {
 		return nil, fmt.Errorf(`%s needs a comment "%s: what it means" with a paragraph "Do: what to do"`, name, name)
 	}
 	return []reason{{value: value, group: group, meaning: sentence(meaning), action: sentence(action)}}, nil
+}
+
+// actionsByReason returns what to do about each reason, for the plugin.
+func actionsByReason(all []reason) (string, error) {
+	actions := map[string]string{}
+	for _, r := range all {
+		if actions[r.value] == "" { // as on the page, the first group counts
+			actions[r.value] = r.action
+		}
+	}
+	text, err := json.MarshalIndent(actions, "", "  ")
+	return string(text) + "\n", err
 }
 
 // sentence starts a text with a capital letter, unless it starts with the name of a field.

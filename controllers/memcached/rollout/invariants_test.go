@@ -1,11 +1,18 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
 
-// gatesInOrder are all gates in the order of evaluation.
-var gatesInOrder = []Gate{
-	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateShardInTransition, GateShardUnavailable, GateMinPeriodNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
-}
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+)
+
+// gatesInOrder are all gates in the order of evaluation, as the API has them.
+var gatesInOrder = func() (all []Gate) {
+	for _, g := range v1beta1.Gates {
+		all = append(all, Gate(g))
+	}
+	return all
+}()
 
 // violation returns which invariant a decision violates; empty when none.
 func violation(in Input, d Decision) string {

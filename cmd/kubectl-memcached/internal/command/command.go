@@ -88,7 +88,7 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.status())
+	root.AddCommand(p.status(), p.why())
 	return root
 }
 

@@ -151,6 +151,32 @@ func TestStatusExitCodeIsTheState(t *testing.T) {
 	w.want(w.run("status", "cache"), exitNeedsIntervention, "default/cache is", "")
 }
 
+func TestWhyNamesTheGateAndWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	w.want(w.run("why", "cache"), 0, "Next: Unknown", "")
+	m.Status.Conditions[0].Status = metav1.ConditionFalse
+	m.Status.Update = &v1beta1.UpdateStatus{Revision: "r", Shard: "cache-1", Method: v1beta1.UpdateReplace, Gate: v1beta1.GateOutsideMaintenanceWindow, LastTransitionTime: metav1.NewTime(now), Message: "waiting"}
+	w.report(m)
+	w.want(w.run("why", "cache"), exitNotReady, "Next: Updating shard cache-1 (Replace), when the gate OutsideMaintenanceWindow doesn't block it any more: waiting\n"+
+		"Do: Wait for the next window, or remove the windows to update now.\n", "")
+	var read struct {
+		Gates []struct{ Name, Blocks string }
+	}
+	if w.run("why", "cache", "-o", "json"); json.Unmarshal(w.out.Bytes(), &read) != nil || len(read.Gates) != len(v1beta1.Gates) {
+		t.Fatalf("%s", w.out.String())
+	}
+	for i, g := range read.Gates {
+		want := map[bool]string{true: "No", false: "Unknown"}[i < 9]
+		if i == 9 {
+			want = "Yes"
+		}
+		if g.Blocks != want || g.Name != string(v1beta1.Gates[i]) {
+			t.Errorf("gate %d: %+v, want %s", i, g, want)
+		}
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		reject error

@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // screens are all screens of one Memcached.
 var screens = map[string]func(Input) interface{ Text() string }{
 	"status": func(in Input) interface{ Text() string } { return NewStatus(in) },
+	"why":    func(in Input) interface{ Text() string } { return NewWhy(in) },
 }
 
 func inputs(t *testing.T) map[string][]byte {
@@ -161,5 +162,13 @@ func TestListNamesNamespacesOnlyOfSeveral(t *testing.T) {
 	}
 	if got := NewList(nil, true, now).Text(); got != "There is no Memcached.\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestEveryGateSaysWhatToDo(t *testing.T) {
+	for _, g := range v1beta1.Gates {
+		if actions()[string(g)] == "" {
+			t.Errorf("%s: make docs writes what to do about it", g)
+		}
 	}
 }
