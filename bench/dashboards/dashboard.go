@@ -3,6 +3,7 @@ package dashboards
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,6 +148,13 @@ type line struct {
 
 func (l line) last() prometheus.Point { return l.Points[len(l.Points)-1] }
 
+func (l line) highest() (highest float64) {
+	for _, at := range l.Points {
+		highest = max(highest, at.Value)
+	}
+	return highest
+}
+
 // linesOf returns the series of a panel by their names.
 func linesOf(p prometheus.Panel, data map[string][]prometheus.Series) []line {
 	var all []line
@@ -240,11 +248,12 @@ func columnOf(header string, rows []line, cell func(line) string) column {
 }
 
 func plot(b *bytes.Buffer, lines []line, from, until time.Time, unit string) {
+	if len(lines) > entries { // the legend has no room for all: those without values come last
+		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.highest(), a.highest()) })
+	}
 	highest := 0.0
 	for _, l := range lines {
-		for _, at := range l.Points {
-			highest = max(highest, at.Value)
-		}
+		highest = max(highest, l.highest())
 	}
 	if highest == 0 {
 		highest = 1
