@@ -27,39 +27,6 @@ const (
 	secondNode = "node2"
 )
 
-func TestNodeDrainFailsNoConnection(t *testing.T) {
-	s := newSpace(t)
-	s.addNode()
-	s.Apply("cache", suite.Small(3, suite.Handover(v1beta1.HandoverDisabled)))
-	m := s.Available("cache")
-	if on := nodesOf(m); len(on) != 2 {
-		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
-	}
-
-	h, stop := s.Follow("cache"), s.Probes("cache", 3)
-	for _, node := range []string{secondNode, firstNode} {
-		t.Cleanup(func() {
-			if err := k.Cordon(context.Background(), node, false); err != nil {
-				t.Error(err)
-			}
-		})
-		moving := shardsOn(m, node)
-		began := time.Now()
-		s.Must(k.Drain(s.Ctx, node, s.Key("cache")))
-		m = s.Available("cache")
-		t.Logf("%s drained of shards %v in %s", node, moving, time.Since(began).Round(time.Second))
-		if left := shardsOn(m, node); len(left) > 0 {
-			t.Errorf("shards %v are still on %s", left, node)
-		}
-		for _, name := range moving {
-			s.Event("cache", v1beta1.EventShardStartedEmpty, name)
-		}
-		s.Must(k.Cordon(s.Ctx, node, false))
-	}
-	stop()
-	h.NeverTwo(h.End())
-}
-
 // While there is no other node, the pod stays and the status says what is missing. A drain of the other node waits for the
 // move back.
 func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
