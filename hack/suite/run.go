@@ -246,8 +246,8 @@ func (r *run) execute(ctx context.Context, argv, variables []string, out io.Writ
 	return err
 }
 
-// runs records that a tier runs, until ended is called.
-func (r *run) runs(name string) (ended func()) {
+// runs records that a tier runs, until stopped is called.
+func (r *run) runs(name string) (stopped func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[name] = time.Now()
