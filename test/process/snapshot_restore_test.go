@@ -37,33 +37,3 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 		}
 	}
 }
-
-// A memcached without room rejects items, and the restore continues. It would delete what it
-// has under the key of an item that it rejects: the restore must not send it.
-func TestRestoreIntoAFullShard(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			source := pods.StartCache(t, pods.Newest, "-m", "128")
-			pods.FillSized(t, source.Address(), 100_000, 500)
-			own := map[string]entry{}
-			for i := range 200 {
-				// The last ones: there is no room for them.
-				own[fmt.Sprintf("item-%d", 99_999-i)] = entry{"newer", 5, -1}
-			}
-			own["with spaces in it"] = entry{"newer", 6, -1}
-			putItems(source, map[string]entry{"with spaces in it": {strings.Repeat("older", 100), 0, -1}})
-			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, pods.SaveTask(source))
-			target := pods.StartCache(t, version, "-m", "40", "-M")
-			putItems(target, own)
-			outcome := load(t, bucket, pods.LoadTask(target))
-			if outcome.Rejected == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 100_001 ||
-				outcome.Restored+outcome.Kept != target.Items() {
-				t.Errorf("%+v, and the target has %d items", outcome, target.Items())
-			}
-			wantItems(t, getItems(target, names(own)), own)
-		})
-	}
-}
