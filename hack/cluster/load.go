@@ -44,7 +44,7 @@ func loadCommand(d cache.Dirs, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := process.Running(d, network.First); !ok {
+	if _, ok := process.Alive(d, network.First.Name); !ok {
 		return cluster.ErrNotRunning
 	}
 	if err := registry.Push(rest[0], img); err != nil {

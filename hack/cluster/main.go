@@ -76,7 +76,8 @@ func run(args []string) error {
 		if name == node.InitCommand {
 			return node.Init(args[0])
 		}
-		return olm.V1Init(args[0])
+		olm.V1Init(args[0])
+		return nil
 	}
 	command, ok := commands[name]
 	if !ok && len(args) > 0 {

@@ -13,12 +13,12 @@ import (
 
 // Status prints which processes run. kubectl shows the rest.
 func Status(d cache.Dirs) error {
-	if _, ok := process.Running(d, network.First); !ok {
+	if _, ok := process.Alive(d, network.First.Name); !ok {
 		fmt.Println("the cluster does not run")
 		return nil
 	}
 	for _, n := range network.All() {
-		if p, ok := process.Running(d, n); ok {
+		if p, ok := process.Alive(d, n.Name); ok {
 			fmt.Printf("%s runs, process %d, pods in %s\n", n.Name, p.PID, n.Pods)
 		}
 	}

@@ -32,7 +32,7 @@ func Up(d cache.Dirs) error {
 		return err
 	}
 	var since time.Time
-	_, found := process.Running(d, network.First)
+	_, found := process.Alive(d, network.First.Name)
 	if !found {
 		since = time.Now()
 		if err := startFirst(d, b); err != nil {
@@ -77,7 +77,7 @@ func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time) error {
 		do = host.Quietly
 	}
 	alive := func() error {
-		if _, ok := process.Running(d, network.First); ok {
+		if _, ok := process.Alive(d, network.First.Name); ok {
 			return nil
 		}
 		why, _ := os.ReadFile(filepath.Join(d.Logs, network.First.Name, "node.log"))

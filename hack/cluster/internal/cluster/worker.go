@@ -18,7 +18,7 @@ var ErrNotRunning = errors.New("the cluster does not run: start it with up")
 
 // AddNode starts a node. A node that was killed returns with its data.
 func AddNode(d cache.Dirs, n network.Node) error {
-	first, ok := process.Running(d, network.First)
+	first, ok := process.Alive(d, network.First.Name)
 	if !ok {
 		return ErrNotRunning
 	}
@@ -29,7 +29,7 @@ func AddNode(d cache.Dirs, n network.Node) error {
 	}
 	return host.Step("starting "+n.Name, func() error {
 		var since time.Time
-		if _, ok := process.Running(d, n); !ok {
+		if _, ok := process.Alive(d, n.Name); !ok {
 			since = time.Now()
 			pid, err := node.Start(d, n, builds.Programs{Kubernetes: s.Kubernetes, CoreDNS: s.CoreDNS})
 			if err != nil {

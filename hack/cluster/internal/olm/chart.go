@@ -26,25 +26,25 @@ var olmTemplates = []string{
 // renderOLM renders OLM's chart as Helm does, with one image for all pods. deploy is the folder of that name in OLM's
 // module. The rendered manifests there are of an older release and do not start this one.
 func renderOLM(deploy, image string) (string, error) {
-	values := map[string]any{}
-	for _, file := range []string{"chart/values.yaml", "upstream/values.yaml"} {
-		content, err := os.ReadFile(filepath.Join(deploy, file))
-		if err != nil {
-			return "", err
-		}
-		var more map[string]any
-		if err := yaml.Unmarshal(content, &more); err != nil {
-			return "", fmt.Errorf("%s: %w", file, err)
-		}
-		merge(values, more)
+	content, err := os.ReadFile(filepath.Join(deploy, "chart", "values.yaml"))
+	if err != nil {
+		return "", err
 	}
+	var values map[string]any
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return "", err
+	}
+	values["namespace"], values["catalog_namespace"] = olmNamespace, olmNamespace
 	ours := map[string]any{"ref": image, "pullPolicy": "IfNotPresent"}
-	merge(values, map[string]any{
-		"namespace": olmNamespace,
-		"olm":       map[string]any{"image": ours},
+	for name, changed := range map[string]map[string]any{
+		"namespace_psa": {"enforceLevel": "restricted"},
+		"olm":           {"image": ours},
 		// commandArgs would name the image of an obsolete kind of catalog.
-		"catalog": map[string]any{"image": ours, "opmImageArgs": "--opmImage=" + image, "commandArgs": ""},
-	})
+		"catalog": {"image": ours, "opmImageArgs": "--opmImage=" + image, "commandArgs": ""},
+	} {
+		old, _ := values[name].(map[string]any)
+		maps.Copy(old, changed)
+	}
 	var out strings.Builder
 	for _, name := range olmTemplates {
 		out.WriteString("---\n")
@@ -76,22 +76,4 @@ func renderTemplate(out *strings.Builder, file string, values map[string]any) er
 		return err
 	}
 	return t.Execute(out, map[string]any{"Values": values})
-}
-
-// merge copies the values of from into to, as a second values file does.
-func merge(to, from map[string]any) {
-	for k, v := range from {
-		below, isMap := v.(map[string]any)
-		if !isMap {
-			to[k] = v
-			continue
-		}
-		old, _ := to[k].(map[string]any)
-		merged := maps.Clone(old)
-		if merged == nil {
-			merged = map[string]any{}
-		}
-		merge(merged, below)
-		to[k] = merged
-	}
 }

@@ -22,7 +22,7 @@ var olmDeployments = []string{"olm-operator", "catalog-operator"}
 
 // Up installs OLM in the running cluster. It can be repeated.
 func Up(d cache.Dirs) error {
-	if _, ok := process.Running(d, network.First); !ok {
+	if _, ok := process.Alive(d, network.First.Name); !ok {
 		return cluster.ErrNotRunning
 	}
 	o, err := builds.NewOLM(d)

@@ -2,7 +2,6 @@ package olm
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -38,9 +37,9 @@ const (
 	extensionsHealthPort = "8082"
 )
 
-// V1Up runs OLM v1 beside the running cluster. It can be repeated.
+// V1Up starts OLM v1 beside the running cluster, again if it runs.
 func V1Up(d cache.Dirs) error {
-	first, ok := process.Running(d, network.First)
+	first, ok := process.Alive(d, network.First.Name)
 	if !ok {
 		return cluster.ErrNotRunning
 	}
@@ -52,17 +51,13 @@ func V1Up(d cache.Dirs) error {
 	if err != nil {
 		return err
 	}
-	do, state := host.Step, "runs"
-	if runsV1(d, o) {
-		do, state = host.Quietly, "runs already"
-	}
-	if err := do("installing OLM v1, "+o.Version, func() error { return installV1(d, o, ca) }); err != nil {
+	if err := host.Step("installing OLM v1, "+o.Version, func() error { return installV1(d, o, ca) }); err != nil {
 		return err
 	}
-	if err := do("starting OLM v1", func() error { return startV1(d, o, first) }); err != nil {
-		return fmt.Errorf("%w\nlogs are in %s", err, filepath.Join(d.Logs, process.OLMv1))
+	err = host.Step("starting OLM v1", func() error { return startV1(d, o, first) })
+	if err != nil {
+		err = fmt.Errorf("%w\nlogs are in %s", err, v1Logs(d))
 	}
-	_, err = fmt.Fprintf(os.Stderr, "OLM v1, %s, %s\n", o.Version, state)
 	return err
 }
 
@@ -121,53 +116,26 @@ func catalogsWebhook(config string, ca []byte) (string, error) {
 
 func onFirstNode(port string) string { return net.JoinHostPort(network.First.Addr, port) }
 
-// olmv1Spec is the input of process 1 of OLM v1.
-type olmv1Spec struct {
-	Programs string // where they were built
-	Root     string // the folder that is / for them
-	Logs     string
-}
+func v1Root(d cache.Dirs) string { return filepath.Join(d.State, process.OLMv1) }
+func v1Logs(d cache.Dirs) string { return filepath.Join(d.Logs, process.OLMv1) }
 
-func v1SpecFile(d cache.Dirs) string { return filepath.Join(d.Etc, process.OLMv1+".json") }
-
-// runsOLMv1 reports whether that build of OLM v1 runs.
-func runsV1(d cache.Dirs, o builds.OLMv1) bool {
-	var s olmv1Spec
-	content, err := os.ReadFile(v1SpecFile(d))
-	if err != nil || json.Unmarshal(content, &s) != nil {
-		return false
-	}
-	_, ok := process.Alive(d, process.OLMv1)
-	return ok && s.Programs == o.Dir
-}
-
-// startOLMv1 starts that build of OLM v1 in the network of node1, if it does not run, and waits until it is ready.
+// startV1 starts OLM v1 in the network of node1, and waits until it is ready.
 func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
-	if !runsV1(d, o) {
-		if err := process.Stop(d, process.OLMv1); err != nil {
-			return err
-		}
-		s := olmv1Spec{Programs: o.Dir, Root: filepath.Join(d.State, process.OLMv1), Logs: filepath.Join(d.Logs, process.OLMv1)}
-		if err := s.makeRoot(d); err != nil {
-			return err
-		}
-		content, err := json.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(v1SpecFile(d), content, 0o644); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(s.Logs); err != nil {
-			return err
-		}
-		pid, err := process.SpawnBeside(first.PID, filepath.Join(s.Logs, "init.log"), V1InitCommand, v1SpecFile(d))
-		if err != nil {
-			return err
-		}
-		if err := process.Remember(d, process.OLMv1, pid); err != nil {
-			return err
-		}
+	if err := process.Stop(d, process.OLMv1); err != nil {
+		return err
+	}
+	if err := makeV1Root(d, o); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(v1Logs(d)); err != nil {
+		return err
+	}
+	pid, err := process.SpawnBeside(first.PID, filepath.Join(v1Logs(d), "init.log"), V1InitCommand, d.Cache)
+	if err != nil {
+		return err
+	}
+	if err := process.Remember(d, process.OLMv1, pid); err != nil {
+		return err
 	}
 	return host.WaitFor(time.Minute, func() error {
 		if _, ok := process.Alive(d, process.OLMv1); !ok {
@@ -191,31 +159,32 @@ func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	})
 }
 
-// makeRoot creates the root folder of the programs, so that this machine's registries.conf and credentials don't
+// makeV1Root creates the root folder of the programs, so that this machine's registries.conf and credentials don't
 // apply, and what they write stays in it.
-func (s olmv1Spec) makeRoot(d cache.Dirs) error {
-	if err := os.RemoveAll(s.Root); err != nil {
+func makeV1Root(d cache.Dirs, o builds.OLMv1) error {
+	root := v1Root(d)
+	if err := os.RemoveAll(root); err != nil {
 		return err
 	}
 	for _, dir := range []string{"bin", "etc/containers", "etc/ca", "tmp", "var/cache"} {
-		if err := os.MkdirAll(filepath.Join(s.Root, dir), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err
 		}
 	}
 	for to, from := range map[string]string{
-		"bin/catalogd":            filepath.Join(s.Programs, "bin", "catalogd"),
-		"bin/operator-controller": filepath.Join(s.Programs, "bin", "operator-controller"),
+		"bin/catalogd":            filepath.Join(o.Dir, "bin", "catalogd"),
+		"bin/operator-controller": filepath.Join(o.Dir, "bin", "operator-controller"),
 		"etc/kubeconfig":          d.Kubeconfig(),
 		"etc/ca/ca.crt":           filepath.Join(d.PKI(), "ca.crt"),
 	} {
-		if err := image.CopyFile(from, filepath.Join(s.Root, to)); err != nil {
+		if err := image.CopyFile(from, filepath.Join(root, to)); err != nil {
 			return err
 		}
 	}
-	if err := pki.Issue(d.PKI(), filepath.Join(s.Root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
+	if err := pki.Issue(d.PKI(), filepath.Join(root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.Root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, network.RegistryAddress()), 0o644)
+	return os.WriteFile(filepath.Join(root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, network.RegistryAddress()), 0o644)
 }
 
 // registriesConf maps each registry whose name ends in .io to the cluster's registry. There is no pattern for all
@@ -226,32 +195,20 @@ location = "%s"
 insecure = true
 `
 
-func (s olmv1Spec) components() []process.Component {
-	return []process.Component{
-		{Name: "catalogd", Path: "/bin/catalogd", Root: s.Root, Args: []string{
+// V1Init is process 1 of OLM v1, of the cluster below a cache folder.
+func V1Init(folder string) {
+	d := cache.Under(folder)
+	os.Clearenv() // what it says is of another /
+	process.Supervise(v1Logs(d), []process.Component{
+		{Name: "catalogd", Path: "/bin/catalogd", Root: v1Root(d), Args: []string{
 			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-dir=/var/cache/catalogd",
 			"--tls-cert=/etc/catalogd.crt", "--tls-key=/etc/catalogd.key",
 			"--catalogs-server-addr=" + onFirstNode(catalogsPort), "--external-address=" + onFirstNode(catalogsPort),
 			"--webhook-server-port=" + catalogsWebhookPort, "--health-probe-bind-address=" + onFirstNode(catalogsHealthPort), "--metrics-bind-address=0",
 		}},
-		{Name: "operator-controller", Path: "/bin/operator-controller", Root: s.Root, Args: []string{
+		{Name: "operator-controller", Path: "/bin/operator-controller", Root: v1Root(d), Args: []string{
 			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-path=/var/cache/operator-controller",
 			"--catalogd-cas-dir=/etc/ca", "--health-probe-bind-address=" + onFirstNode(extensionsHealthPort),
 		}},
-	}
-}
-
-// V1Init is process 1 of OLM v1.
-func V1Init(spec string) error {
-	content, err := os.ReadFile(spec)
-	if err != nil {
-		return err
-	}
-	var s olmv1Spec
-	if err := json.Unmarshal(content, &s); err != nil {
-		return err
-	}
-	os.Clearenv() // what it says is of another /
-	process.Supervise(s.Logs, s.components())
-	return nil
+	})
 }

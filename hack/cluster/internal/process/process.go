@@ -13,7 +13,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
 )
 
 // OLMv1 is the name of the process 1 of OLM v1. Those of nodes have the nodes' names.
@@ -28,9 +27,6 @@ type ID struct {
 
 // File returns the path of what is remembered with a name.
 func File(d cache.Dirs, name string) string { return filepath.Join(d.State, name+".json") }
-
-// Running returns the process 1 of a node, and whether it runs.
-func Running(d cache.Dirs, n network.Node) (ID, bool) { return Alive(d, n.Name) }
 
 // Alive returns the process 1 that was remembered with a name, and whether it runs.
 func Alive(d cache.Dirs, name string) (ID, bool) {

@@ -17,7 +17,7 @@ func TestProcessIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := network.Number(2)
-	if _, ok := Running(d, n); ok {
+	if _, ok := Alive(d, n.Name); ok {
 		t.Error("a node that was never started runs")
 	}
 	cmd := exec.Command("sleep", "60")
@@ -27,21 +27,21 @@ func TestProcessIdentity(t *testing.T) {
 	if err := Remember(d, n.Name, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if p, ok := Running(d, n); !ok || p.PID != cmd.Process.Pid {
+	if p, ok := Alive(d, n.Name); !ok || p.PID != cmd.Process.Pid {
 		t.Errorf("running: %+v, %t", p, ok)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if _, ok := Running(d, n); ok {
+	if _, ok := Alive(d, n.Name); ok {
 		t.Error("it exited and counts as running")
 	}
 	// the number again, for another process
 	if err := os.WriteFile(filepath.Join(d.State, n.Name+".json"), []byte(`{"PID":`+strconv.Itoa(os.Getpid())+`,"Start":"1"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := Running(d, n); ok {
+	if _, ok := Alive(d, n.Name); ok {
 		t.Error("another process with the same number passes for the node")
 	}
 }
