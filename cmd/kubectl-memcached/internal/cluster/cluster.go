@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ const (
 type Pods interface {
 	// AgentStatus returns what the agent of a pod answers.
 	AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error)
+	// Agent runs a command of the agent in a pod, and copies what it prints.
+	Agent(ctx context.Context, namespace, pod string, out io.Writer, args ...string) error
 }
 
 // Cluster is a cluster as the user sees it.
@@ -45,7 +48,7 @@ type Cluster struct {
 
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
 var kinds = map[schema.GroupVersion][]string{
-	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore"},
+	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
 	corev1.SchemeGroupVersion: {"Pod"},
 }
 
@@ -81,6 +84,26 @@ func (c *Cluster) Memcacheds(ctx context.Context, namespace string) ([]v1beta1.M
 	return list.Items, nil
 }
 
+// Backups returns the backups of a Memcached.
+func (c *Cluster) Backups(ctx context.Context, key client.ObjectKey) ([]v1beta1.MemcachedBackup, error) {
+	var list v1beta1.MemcachedBackupList
+	if err := c.Client.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing MemcachedBackups: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(b v1beta1.MemcachedBackup) bool { return b.Spec.MemcachedRef.Name != key.Name }), nil
+}
+
+// Schedules returns the schedules that back up a Memcached.
+func (c *Cluster) Schedules(ctx context.Context, key client.ObjectKey) ([]v1beta1.MemcachedScheduledBackup, error) {
+	var list v1beta1.MemcachedScheduledBackupList
+	if err := c.Client.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing MemcachedScheduledBackups: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(s v1beta1.MemcachedScheduledBackup) bool {
+		return s.Spec.BackupTemplate.Spec.MemcachedRef.Name != key.Name
+	}), nil
+}
+
 // Memcached returns one.
 func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1beta1.Memcached, error) {
 	var m v1beta1.Memcached
@@ -98,11 +121,9 @@ func (c *Cluster) Observe(ctx context.Context, key client.ObjectKey, explain fun
 		return screen.Input{}, err
 	}
 	in := screen.Input{Memcached: m, Now: c.Now()}
-	var backups v1beta1.MemcachedBackupList
-	if err := c.Client.List(ctx, &backups, client.InNamespace(key.Namespace)); err != nil {
+	if in.Backups, err = c.Backups(ctx, key); err != nil {
 		in.Omitted = append(in.Omitted, "the last backup: "+explain(err))
 	}
-	in.Backups = slices.DeleteFunc(backups.Items, func(b v1beta1.MemcachedBackup) bool { return b.Spec.MemcachedRef.Name != key.Name })
 	agents, err := c.agents(ctx, m)
 	if err != nil {
 		in.Omitted = append(in.Omitted, "items, memory and hits: "+explain(err))

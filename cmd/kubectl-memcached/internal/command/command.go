@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/cluster"
 )
 
@@ -88,7 +89,7 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.status(), p.why())
+	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients())
 	return root
 }
 
@@ -109,6 +110,20 @@ func (p *plugin) key(name string) (client.ObjectKey, error) {
 		return client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
 	}
 	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// find returns the cluster, and a Memcached in the namespace that the flags select.
+func (p *plugin) find(ctx context.Context, name string) (*cluster.Cluster, *v1beta1.Memcached, error) {
+	key, err := p.key(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := p.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := c.Memcached(ctx, key)
+	return c, m, err
 }
 
 // completeNames completes the name of a Memcached.

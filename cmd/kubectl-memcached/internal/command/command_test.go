@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +38,7 @@ type world struct {
 	// reject returns the error of a request.
 	reject   func(verb string, o any) error
 	looks    int
+	created  int
 	pause    func(look int) bool
 	out, err bytes.Buffer
 }
@@ -44,6 +47,14 @@ type fakePods struct {
 	answer wire.Status
 	err    error
 	asked  *int
+	// commands that the agents ran.
+	commands *[]string
+}
+
+func (f fakePods) Agent(_ context.Context, _, pod string, out io.Writer, args ...string) error {
+	*f.commands = append(*f.commands, pod+": "+strings.Join(args, " "))
+	fmt.Fprintf(out, "the answer of %s\n", pod)
+	return f.err
 }
 
 func (f fakePods) AgentStatus(context.Context, string, string) (wire.Status, error) {
@@ -71,6 +82,25 @@ func (g guarded) List(ctx context.Context, list client.ObjectList, options ...cl
 	return g.Client.List(ctx, list, options...)
 }
 
+// Create creates an object under its own name, or one that begins as it says, which the server in memory can't.
+func (g guarded) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if err := g.w.reject("create", o); err != nil {
+		return err
+	}
+	if o.GetName() == "" {
+		g.w.created++
+		o.SetName(o.GetGenerateName() + strconv.Itoa(g.w.created))
+	}
+	return g.Client.Create(ctx, o, options...)
+}
+
+func (g guarded) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if err := g.w.reject("patch", o); err != nil {
+		return err
+	}
+	return g.Client.Patch(ctx, o, patch, options...)
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config")
@@ -80,7 +110,7 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("KUBECONFIG", config)
 	n := 0
 	w := &world{
-		t: t, reject: func(string, any) error { return nil }, pause: func(int) bool { return false }, pods: fakePods{asked: new(int)},
+		t: t, reject: func(string, any) error { return nil }, pause: func(int) bool { return false }, pods: fakePods{asked: new(int), commands: new([]string)},
 		api: simtest.NewServer(func() time.Time { return now }, func() types.UID { n++; return types.UID(fmt.Sprint(n)) }),
 	}
 	return w

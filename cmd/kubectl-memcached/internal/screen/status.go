@@ -58,6 +58,8 @@ type Shard struct {
 	ItemsAfterStart int64               `json:"itemsAfterStart,omitempty"`
 	ItemsBefore     int64               `json:"itemsBefore,omitempty"`
 	Message         string              `json:"message,omitempty"`
+
+	start string
 }
 
 // Blocker is what prevents something from happening now.
@@ -99,7 +101,7 @@ func NewStatus(in Input) Status {
 func newShard(s v1beta1.ShardStatus, in Input) Shard {
 	result := Shard{
 		Name: s.Name, Ready: s.Ready, Pod: s.PodName, Node: s.NodeName, Version: s.Version, StartTime: s.StartTime, Start: s.StartResult,
-		ItemsAfterStart: s.Items, ItemsBefore: s.ItemsBefore, Message: s.Message,
+		ItemsAfterStart: s.Items, ItemsBefore: s.ItemsBefore, Message: s.Message, start: Start(s),
 	}
 	if a, ok := in.Agents[s.PodName]; ok && s.PodName != "" {
 		result.Items, result.Bytes, result.MaxBytes = &a.Items, &a.Bytes, &a.MaxBytes
@@ -186,7 +188,7 @@ func (s Status) table() string {
 	fmt.Fprintln(tw, "SHARD\tREADY\tPOD\tNODE\tVERSION\tITEMS\tMEMORY\tHITS\tAGE\tSTART")
 	for _, shard := range s.Shards {
 		fmt.Fprintln(tw, strings.Join([]string{shard.Name, yesNo(shard.Ready), orDash(shard.Pod), orDash(shard.Node), orDash(shard.Version), orDash(number(shard.Items)),
-			orDash(share(shard.Bytes, shard.MaxBytes)), orDash(share(shard.RecentHits, shard.RecentGets)), orDash(since(s.now, shard.StartTime)), orDash(shard.start())}, "\t"))
+			orDash(share(shard.Bytes, shard.MaxBytes)), orDash(share(shard.RecentHits, shard.RecentGets)), orDash(since(s.now, shard.StartTime)), orDash(shard.start)}, "\t"))
 	}
 	_ = tw.Flush() // to a strings.Builder
 	for _, shard := range s.Shards {
@@ -197,12 +199,12 @@ func (s Status) table() string {
 	return out.String()
 }
 
-// start says how memcached started last, and with which share of its items.
-func (s Shard) start() string {
-	if s.ItemsBefore > 0 && (s.Start == v1beta1.StartWarm || s.Start == v1beta1.StartHandedOver) {
-		return fmt.Sprintf("%s, kept %s", s.Start, text.Percent(s.ItemsAfterStart, s.ItemsBefore))
+// Start says how memcached of a shard started last, and with which share of its items.
+func Start(s v1beta1.ShardStatus) string {
+	if s.ItemsBefore > 0 && (s.StartResult == v1beta1.StartWarm || s.StartResult == v1beta1.StartHandedOver) {
+		return fmt.Sprintf("%s, kept %s", s.StartResult, text.Percent(s.Items, s.ItemsBefore))
 	}
-	return string(s.Start)
+	return string(s.StartResult)
 }
 
 // facts returns the lines below the table.

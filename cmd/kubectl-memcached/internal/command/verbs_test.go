@@ -1,0 +1,238 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
+)
+
+// createPods creates the pods of cache.
+func (w *world) createPods() {
+	w.t.Helper()
+	for _, name := range []string{"cache-0-a", "cache-1-b"} {
+		if err := w.api.Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// annotation returns one of a pod.
+func (w *world) annotation(pod, name string) string {
+	return simtest.Get[*corev1.Pod](w.api, pod).Annotations[name]
+}
+
+const stamped = "1795780800" // now
+
+func TestRestartWaitsForEachShard(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	w.createPods()
+	w.pause = func(look int) bool {
+		pods := []string{"cache-0-a", "cache-1-b"}
+		shard := (look - 1) / 2 // each is ready at the second look
+		if got := w.annotation(pods[1], v1beta1.AnnotationRestart); (got != "") != (shard == 1) {
+			t.Errorf("look %d: the second shard has the annotation %q", look, got)
+		}
+		s := &m.Status.Shards[shard]
+		s.RestartAnnotation, s.Ready = w.annotation(pods[shard], v1beta1.AnnotationRestart), look%2 == 0
+		s.StartResult, s.Items, s.ItemsBefore = v1beta1.StartWarm, 999, 1000
+		w.report(m)
+		return look < 10
+	}
+	w.want(w.run("restart", "cache", "--all"), 0, "cache-0 has restarted: Warm, kept 99.9%\ncache-1 has restarted: Warm, kept 99.9%\n", "")
+	if got := w.annotation("cache-0-a", v1beta1.AnnotationRestart); got != stamped || w.looks != 4 {
+		t.Errorf("the annotation is %q after %d looks", got, w.looks)
+	}
+}
+
+func TestRestartIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.createPods()
+	w.pause = func(look int) bool { return look < 3 }
+	w.want(w.run("restart", "cache", "1"), exitFailed, "", "shard cache-1 hasn't reported its restart")
+	w.pause = func(int) bool { t.Error("it waits"); return false }
+	w.want(w.run("restart", "cache", "cache-0", "--wait=false"), 0, "cache-0 restarts\n", "")
+	w.want(w.run("restart", "cache", "0", "--timeout=0s"), exitFailed, "", "hasn't reported its restart")
+}
+
+func TestMoveSetsTheAnnotation(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.createPods()
+	w.want(w.run("move", "cache", "0"), 0, "cache-0 moves off node", "")
+	if got := w.annotation("cache-0-a", v1beta1.AnnotationMove); got != stamped {
+		t.Errorf("the annotation is %q", got)
+	}
+	w.want(w.run("move", "cache", "0", "--cancel"), 0, "cache-0 stays", "")
+	if _, has := simtest.Get[*corev1.Pod](w.api, "cache-0-a").Annotations[v1beta1.AnnotationMove]; has {
+		t.Error("the annotation is still there")
+	}
+}
+
+func TestPauseResumeAndRetryChangeTheMemcached(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	get := func() *v1beta1.Memcached { return simtest.Get[*v1beta1.Memcached](w.api, "cache") }
+	if w.want(w.run("pause", "cache"), 0, "cache is paused", ""); !get().Spec.Paused {
+		t.Error("it isn't paused")
+	}
+	if w.want(w.run("resume", "cache"), 0, "cache isn't paused", ""); get().Spec.Paused {
+		t.Error("it is paused")
+	}
+	if w.want(w.run("retry", "cache"), 0, "retries", ""); get().Annotations[v1beta1.AnnotationRetry] != stamped {
+		t.Errorf("got annotations %v", get().Annotations)
+	}
+}
+
+func TestVerbsNameTheMissingRight(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.createPods()
+	w.reject = func(verb string, o any) error {
+		if _, isPod := o.(*corev1.Pod); verb == "patch" && isPod {
+			return cannot("patch", "", "pods", "cache-0-a")
+		} else if verb == "create" {
+			return cannot("create", v1beta1.GroupVersion.Group, "memcachedbackups", "")
+		} else if verb == "patch" {
+			return cannot("patch", v1beta1.GroupVersion.Group, "memcacheds", "cache")
+		}
+		return nil
+	}
+	w.pods.err = cannot("create", "", "pods/exec", "cache-0-a")
+	for _, c := range []struct{ says, args string }{
+		{"patch pods in namespace default", "restart cache 0"},
+		{"patch pods in namespace default", "move cache 0"},
+		{"patch memcacheds.cache.memcached-operator.io in namespace default", "pause cache"},
+		{"patch memcacheds.cache.memcached-operator.io in namespace default", "retry cache"},
+		{"create memcachedbackups.cache.memcached-operator.io in namespace default", "backup cache --claim c"},
+		{"create pods/exec in namespace default", "hotkeys cache"},
+		{"create pods/exec in namespace default", "clients cache 1"},
+	} {
+		code := w.run(strings.Fields(c.args)...)
+		w.want(code, exitDenied, "", "bob lacks the permission to "+c.says)
+		w.want(code, exitDenied, "", `the ClusterRole "edit" has it`)
+	}
+}
+
+func TestWrongShardsAreErrors(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	m.Status.Shards[1].PodName = ""
+	w.report(m)
+	w.want(w.run("move", "cache", "7"), exitUsage, "", "has no shard 7: name one from 0 to 1")
+	w.want(w.run("move", "cache", "1"), exitFailed, "", "shard cache-1 has no pod now")
+	w.want(w.run("restart", "cache"), exitUsage, "", "use --all")
+	w.want(w.run("restart", "cache", "0", "--all"), exitUsage, "", "use --all")
+	w.want(w.run("restart", "cache", "--all"), exitFailed, "", "shard cache-1 has no pod now")
+	w.want(w.run("hotkeys", "cache", "--for", "1m"), exitUsage, "", "use at most 30s")
+	m.Status.Shards = nil
+	w.report(m)
+	w.want(w.run("move", "cache", "0"), exitFailed, "", "has no shards")
+	if code := w.run("__complete", "move", "cache", ""); code != 0 || !strings.HasPrefix(w.out.String(), ":4\n") {
+		t.Errorf("exit code %d, and\n%s", code, w.out.String())
+	}
+}
+
+func (w *world) backups() []*v1beta1.MemcachedBackup {
+	return simtest.All[*v1beta1.MemcachedBackup](w.api)
+}
+
+func (w *world) schedule(name, of, claim string) {
+	w.t.Helper()
+	s := &v1beta1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	s.Spec.Schedule = "@daily"
+	s.Spec.BackupTemplate.Spec.MemcachedRef.Name = of
+	s.Spec.BackupTemplate.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: claim}
+	if err := w.api.Create(w.t.Context(), s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestBackupIsAsThoseOfTheSchedule(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.want(w.run("backup", "cache"), exitUsage, "", "neither a schedule nor spec.backup.final")
+	w.want(w.run("backup", "cache", "--sub-path", "x"), exitUsage, "", "--sub-path needs --claim")
+	w.want(w.run("backup", "cache", "--claim", "volume", "--sub-path", "dir"), 0, "MemcachedBackup cache-", "")
+	w.schedule("nightly", "cache", "nights")
+	w.schedule("foreign", "other", "others")
+	w.want(w.run("backup", "cache"), 0, "MemcachedBackup cache-", "")
+	w.schedule("weekly", "cache", "weeks")
+	w.want(w.run("backup", "cache"), exitUsage, "", "--from=[nightly weekly]")
+	w.want(w.run("backup", "cache", "--from", "foreign"), exitFailed, "", "no MemcachedScheduledBackup foreign backs up cache")
+	w.want(w.run("backup", "cache", "--from", "weekly"), 0, "MemcachedBackup cache-", "")
+	var claims []string
+	for _, b := range w.backups() {
+		if b.Spec.MemcachedRef.Name != "cache" {
+			t.Errorf("it is of %s", b.Spec.MemcachedRef.Name)
+		}
+		claims = append(claims, b.Spec.Store.PersistentVolumeClaim.ClaimName+b.Spec.Store.PersistentVolumeClaim.SubPath)
+	}
+	if slices.Sort(claims); !slices.Equal(claims, []string{"nights", "volumedir", "weeks"}) {
+		t.Errorf("got backups to %v", claims)
+	}
+}
+
+func TestBackupToTheStoreOfTheFinalBackup(t *testing.T) {
+	w := newWorld(t)
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", Namespace: "default"}}
+	m.Spec.Backup.Final = &v1beta1.FinalBackup{Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "last"}}}
+	if err := w.api.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.run("backup", "cache"), 0, "MemcachedBackup cache-", "")
+	if all := w.backups(); len(all) != 1 || all[0].Spec.Store.PersistentVolumeClaim.ClaimName != "last" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestRestoreLoadsTheLastCompleteBackup(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.want(w.run("restore", "cache"), exitFailed, "", "has no complete backup")
+	for i, phase := range []v1beta1.TransferPhase{v1beta1.TransferComplete, v1beta1.TransferComplete, v1beta1.TransferFailed} {
+		b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: []string{"first", "second", "failed"}[i], Namespace: "default"}}
+		b.Spec.MemcachedRef.Name = "cache"
+		b.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: "c"}
+		if err := w.api.Create(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		completed := metav1.NewTime(now.Add(time.Duration(i) * time.Hour))
+		b.Status.Phase, b.Status.CompletionTime = phase, &completed
+		if err := w.api.SubResource("status").Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want(w.run("restore", "cache", "--max-age", "6h", "--max-ttl", "1500ms", "--replace"), 0, "loads MemcachedBackup second", "")
+	all := simtest.All[*v1beta1.MemcachedRestore](w.api)
+	if len(all) != 1 || all[0].Spec.BackupRef.Name != "second" || all[0].Spec.MemcachedRef.Name != "cache" || *all[0].Spec.MaxAgeSeconds != 21600 ||
+		*all[0].Spec.MaxTTLSeconds != 2 || all[0].Spec.ExistingItems != v1beta1.ExistingReplace {
+		t.Errorf("got %+v", all)
+	}
+	w.want(w.run("restore", "cache", "--backup", "first"), 0, "loads MemcachedBackup first", "")
+}
+
+func TestAgentsAreAskedByShard(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.want(w.run("hotkeys", "cache", "1", "--for", "2s"), 0, "cache-1:\nthe answer of cache-1-b\n", "")
+	w.want(w.run("clients", "cache"), 0, "cache-0:\nthe answer of cache-0-a\n\ncache-1:\nthe answer of cache-1-b\n", "")
+	if want := []string{"cache-1-b: hotkeys -for 2s", "cache-0-a: connections", "cache-1-b: connections"}; !slices.Equal(*w.pods.commands, want) {
+		t.Errorf("got %q, want %q", *w.pods.commands, want)
+	}
+	*w.pods.commands = nil
+	w.pods.err = errors.New("memcached is not serving")
+	w.want(w.run("clients", "cache"), exitFailed, "", "memcached is not serving\nmemcached is not serving")
+	if len(*w.pods.commands) != 2 {
+		t.Errorf("one that fails prevents the other: %q", *w.pods.commands)
+	}
+}
