@@ -45,7 +45,7 @@ func backupRestore(ctx context.Context, e *environment) error {
 		return err
 	}
 	claim := cluster.Claim(i.generateName(), claimSize)
-	if err := e.createOther(ctx, claim); err != nil {
+	if err := e.createObject(ctx, claim); err != nil {
 		return err
 	}
 	backup, err := i.backup(ctx, claim.Name)
@@ -119,7 +119,7 @@ func (i *instance) restore(ctx context.Context, b *v1beta1.MemcachedBackup) erro
 
 // transfer creates a backup or a restore and waits until it is complete.
 func (i *instance) transfer(ctx context.Context, o client.Object) error {
-	if err := i.createOther(ctx, o); err != nil {
+	if err := i.createObject(ctx, o); err != nil {
 		return err
 	}
 	i.logf("created a %T", o)

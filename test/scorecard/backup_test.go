@@ -64,7 +64,7 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "claim"}},
 			&v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "backup"}},
 		} {
-			if err := e.createOther(ctx, o); err != nil {
+			if err := e.createObject(ctx, o); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -45,8 +45,8 @@ type environment struct {
 	began     time.Time
 	log       strings.Builder
 	instances []*instance
-	// others are the objects that the test created besides the instances.
-	others []client.Object
+	// created are the objects that the test created.
+	created []client.Object
 }
 
 // newEnvironment reads the bundle and connects to the cluster that this pod runs in.
@@ -85,13 +85,10 @@ func (e *environment) run(ctx context.Context, test func(context.Context, *envir
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	for _, o := range e.others {
+	for _, o := range e.created {
 		if failed := client.IgnoreNotFound(e.Delete(clean, o)); failed != nil {
 			err = errors.Join(err, fmt.Errorf("cleaning up: delete %T %s manually: %w", o, o.GetName(), failed))
 		}
-	}
-	for _, i := range e.instances {
-		err = errors.Join(err, i.delete(clean))
 	}
 	return err
 }
@@ -103,12 +100,12 @@ func (e *environment) logf(format string, args ...any) {
 
 func (e *environment) age() string { return fmt.Sprintf("%.1fs", time.Since(e.began).Seconds()) }
 
-// createOther creates an object that run deletes after the test.
-func (e *environment) createOther(ctx context.Context, o client.Object) error {
+// createObject creates an object that run deletes after the test.
+func (e *environment) createObject(ctx context.Context, o client.Object) error {
 	if err := e.Create(ctx, o); err != nil {
 		return fmt.Errorf("creating a %T: %w", o, err)
 	}
-	e.others = append(e.others, o)
+	e.created = append(e.created, o)
 	return nil
 }
 

@@ -40,8 +40,8 @@ func small(size int32) v1beta1.MemcachedSpec {
 // create creates a Memcached and waits until the operator has observed it.
 func (e *environment) create(ctx context.Context, name string, spec v1beta1.MemcachedSpec) (*instance, error) {
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, GenerateName: name + "-"}, Spec: spec}
-	if err := e.Create(ctx, m); err != nil {
-		return nil, fmt.Errorf("creating a Memcached: %w", err)
+	if err := e.createObject(ctx, m); err != nil {
+		return nil, err
 	}
 	i := &instance{environment: e, key: client.ObjectKeyFromObject(m), last: m}
 	e.instances = append(e.instances, i)
@@ -245,15 +245,6 @@ func resolve(ctx context.Context, server string) (string, error) {
 		return "", fmt.Errorf("looking up the server's name: %w", err)
 	}
 	return net.JoinHostPort(addresses[0], port), nil
-}
-
-func (i *instance) delete(ctx context.Context) error {
-	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
-	if err := client.IgnoreNotFound(i.Delete(ctx, m)); err != nil {
-		return fmt.Errorf("cleaning up: delete Memcached %s manually: %w", i.key, err)
-	}
-	i.logf("deleted Memcached %s", i.key.Name)
-	return nil
 }
 
 // logState logs the status as it was last read.

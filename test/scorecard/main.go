@@ -10,9 +10,6 @@
 //
 // The bundle is at /bundle, and SCORECARD_NAMESPACE names the namespace to work in. A test creates a Memcached with a
 // generated name, so that tests can run in parallel, and deletes it at the end, also after a failure or an interrupt.
-//
-// As "tar xvzf ARCHIVE -C FOLDER" it unpacks the bundle, as the scorecard's init container does: one image is enough on a
-// cluster without internet.
 package main
 
 import (
@@ -49,13 +46,6 @@ var tests = []test{
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "tar" {
-		if err := untar(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "scorecard-memcached:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	klog.SetLogger(logr.Discard()) // the output is one line
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

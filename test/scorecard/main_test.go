@@ -8,14 +8,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
-	"github.com/operator-framework/api/pkg/manifests"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,25 +69,6 @@ func TestOutputIsOneResultWhateverIsWrong(t *testing.T) {
 		r := status.Results[0]
 		if r.Name != c.args || r.State != v1alpha3.ErrorState || len(r.Errors) != 1 || !strings.Contains(r.Errors[0], c.want) {
 			t.Errorf("%s: result %+v, want error %q", name, r, c.want)
-		}
-	}
-}
-
-func TestProgramUnpacksAsTarDoes(t *testing.T) {
-	dir := t.TempDir()
-	archive := filepath.Join(dir, "bundle.tar.gz") // packed as the runner does
-	if out, err := exec.CommandContext(t.Context(), "tar", "-C", root+"/bundle", "-czf", archive, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if _, stderr, err := runProgram(t, nil, "tar", "xvzf", archive, "-C", dir); err != nil {
-		t.Fatalf("%v: %s", err, stderr)
-	}
-	if out, err := exec.CommandContext(t.Context(), "diff", "-r", "--exclude=bundle.tar.gz", root+"/bundle", dir).CombinedOutput(); err != nil {
-		t.Errorf("the unpacked files differ: %v: %s", err, out)
-	}
-	for _, args := range [][]string{{"tar"}, {"tar", "xf", archive, "-C", dir}, {"tar", "xvzf", filepath.Join(dir, "missing"), "-C", dir}} {
-		if _, stderr, err := runProgram(t, nil, args...); err == nil || stderr == "" {
-			t.Errorf("%q: no error", args)
 		}
 	}
 }
@@ -179,25 +158,5 @@ func TestClusterServiceVersionOfTheBundleMustBeSucceeded(t *testing.T) {
 		if (err != nil) != (c.wantErr != "") || err != nil && !strings.Contains(err.Error(), c.wantErr) || !strings.Contains(sentence, c.sentence) {
 			t.Errorf("%s: %q, %v; want %q, %q", name, sentence, err, c.sentence, c.wantErr)
 		}
-	}
-}
-
-func TestBundleHasWhatTheTestsRead(t *testing.T) {
-	bundle, err := manifests.GetBundleFromDir(root + "/bundle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := exampleOf(bundle.CSV.Annotations[examplesAnnotation])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if example.Name == "" || example.Spec.Size == nil {
-		t.Errorf("the example is %+v", example)
-	}
-	if len(bundle.V1CRDs) == 0 || len(servedVersions(bundle.V1CRDs[0])) == 0 || bundle.Package != "memcached-operator" {
-		t.Errorf("package %s has %d CRDs", bundle.Package, len(bundle.V1CRDs))
-	}
-	if _, err := exampleOf(`[{"kind":"MemcachedBackup"}]`); err == nil {
-		t.Error("an example of another kind: no error")
 	}
 }

@@ -47,7 +47,7 @@ var (
 	namespace = flag.String("namespace", "", "namespace `NAME` to run the tests in")
 	account   = flag.String("service-account", "default", "`NAME` of the ServiceAccount of the tests")
 	selector  = flag.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty runs all")
-	image     = flag.String("image", "", "image `REFERENCE` that unpacks the bundle and runs the tests of "+program)
+	image     = flag.String("image", "", "image `REFERENCE` that runs the tests of "+program)
 )
 
 func run(ctx context.Context) error {
@@ -178,12 +178,12 @@ func testPod(test v1alpha3.TestConfiguration, run string) (*corev1.Pod, error) {
 	err := yaml.UnmarshalStrict(fmt.Appendf(nil, `
 serviceAccountName: %q
 restartPolicy: Never
-securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
 initContainers:
 - name: scorecard-untar
-  image: %q
+  image: docker.io/library/busybox:1
   imagePullPolicy: IfNotPresent
-  args: [tar, xvzf, /scorecard/bundle.tar.gz, -C, /scorecard-bundle]
+  command: [busybox, tar, xvzf, /scorecard/bundle.tar.gz, -C, /scorecard-bundle]
   volumeMounts: [{name: scorecard-bundle, mountPath: /scorecard, readOnly: true}, {name: scorecard-untar, mountPath: /scorecard-bundle}]
   securityContext: &restricted {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 containers:
@@ -196,7 +196,7 @@ containers:
 volumes:
 - {name: scorecard-bundle, configMap: {name: %q}}
 - {name: scorecard-untar, emptyDir: {}}
-`, *account, *image, test.Image, run), &pod.Spec)
+`, *account, test.Image, run), &pod.Spec)
 	if err == nil {
 		pod.Spec.Containers[0].Command = test.Entrypoint
 	}
