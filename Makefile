@@ -315,7 +315,10 @@ pictures:
 	@go -C bench run . pictures
 # Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
 dashboards:
-	@mkdir -p dist && DASHBOARD_RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist
+	@mkdir -p dist && RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist
+# Draw docs/quickstart.svg from what the test of the quickstart records on the local cluster.
+recording:
+	@mkdir -p dist && RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=CommandsOfTheQuickstart && go -C bench run . recording $(CURDIR)/dist/quickstart.cast
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE

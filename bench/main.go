@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/bench/dashboards"
 	"github.com/memcached-operator/memcached-operator/test/bench/demo"
 	"github.com/memcached-operator/memcached-operator/test/bench/diagrams"
+	"github.com/memcached-operator/memcached-operator/test/bench/recording"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/bench/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/shard"
@@ -25,10 +26,10 @@ var benchmarks = []report.Benchmark{
 }
 
 // others are commands that measure nothing.
-var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "pictures": drawPictures}
+var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "pictures": drawPictures, "recording": recording.Run}
 
 func drawPictures(ctx context.Context, args []string) error {
-	return errors.Join(report.Redraw(ctx, args), diagrams.Draw(ctx, args))
+	return errors.Join(report.Redraw(ctx, args), diagrams.Draw(ctx, args), recording.Run(ctx, args))
 }
 
 func main() {
@@ -56,5 +57,5 @@ func run(ctx context.Context, args []string) error {
 	for _, b := range benchmarks {
 		usage += fmt.Sprintf("\n  %-10s  %s", b.Name, b.Summary)
 	}
-	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw the charts of docs/ again from their data, and the diagrams", usage, "demo", "dashboards", "pictures")
+	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw the charts of docs/ again from their data, and the diagrams\n  %-10s  draw docs/quickstart.svg from a recording", usage, "demo", "dashboards", "pictures", "recording")
 }

@@ -38,8 +38,8 @@ import (
 const (
 	// shorter divides the windows and the waits of the rules.
 	shorter = 60
-	// recordingsVariable names the folder to which the test writes recordings of the dashboards, for "make dashboards".
-	recordingsVariable = "DASHBOARD_RECORDINGS"
+	// recordingsVariable names the folder to which tests write recordings, for "make dashboards" and "make recording".
+	recordingsVariable = "RECORDINGS"
 )
 
 // monitored is a namespace with Memcacheds that a Prometheus scrapes as the objects of the operator say.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -54,6 +55,13 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 	})
 
 	steps, output := 0, ""
+	var began time.Time
+	var recording []byte // events as in a file of asciinema, with a command as an input
+	record := func(kind, text string) {
+		event, err := json.Marshal([]any{time.Since(began).Seconds(), kind, text})
+		s.Must(err)
+		recording = append(append(recording, '\n'), event...)
+	}
 	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
 		prose, language, text := block[1], block[2], block[3]
 		switch {
@@ -62,10 +70,13 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 			command := local.Replace(text)
 			if command != text { // it installs the operator
 				s.Must(k.Uninstall(s.Ctx))
+				recording, began = []byte(`{"version": 2, "width": 80, "height": 24}`), time.Now()
 			}
+			record("i", text)
 			begun := time.Now()
 			result, err := exec.CommandContext(s.Ctx, "bash", "-euo", "pipefail", "-c", command).CombinedOutput()
 			output = string(result)
+			record("o", output)
 			s.Logf("%.1f s: %s%s", time.Since(begun).Seconds(), text, output)
 			s.Must(err)
 		case language == "console" && !strings.HasSuffix(prose, "similar to this:"):
@@ -75,6 +86,9 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 				}
 			}
 		}
+	}
+	if folder := os.Getenv(recordingsVariable); folder != "" {
+		s.Must(os.WriteFile(filepath.Join(folder, "quickstart.cast"), recording, 0o600))
 	}
 	if steps < 8 || steps > 10 {
 		t.Errorf("the page has %d steps, want at most 10", steps)
