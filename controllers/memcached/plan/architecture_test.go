@@ -172,7 +172,11 @@ func gates(t *testing.T, directory string) []string {
 				return true
 			}
 			for _, value := range constant.Values {
-				text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
+				literal, ok := value.(*ast.BasicLit)
+				if !ok { // the list of them
+					continue
+				}
+				text, err := strconv.Unquote(literal.Value)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,9 +1,11 @@
 package checker
 
 import (
-	"net"
+	"bufio"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 func TestWriteWithoutAnswerAllowsBothValuesUntilOneIsSeen(t *testing.T) {
@@ -36,20 +38,15 @@ func TestWriteWithoutAnswerAllowsBothValuesUntilOneIsSeen(t *testing.T) {
 }
 
 func TestWriteThatReachedNoServerIsUndone(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = listener.Close()
-	server, peer := net.Pipe()
+	server, peer := fake.Pipe()
 	_ = peer.Close()
 	for name, c := range map[string]struct {
 		client *client
 		want   outcome
 	}{
 		"no server is ready":   {&client{address: func() string { return "" }}, undone},
-		"a closed port":        {&client{address: listener.Addr().String}, undone},
-		"a server that closes": {&client{conn: server}, unknown},
+		"a closed port":        {&client{address: func() string { return "127.0.0.1:1" }}, undone},
+		"a server that closes": {&client{conn: server, reader: bufio.NewReader(server)}, unknown},
 	} {
 		if _, err := c.client.do([]byte("delete a\r\n")); outcomeOf(err) != c.want {
 			t.Errorf("a write to %s is %d (%v), want %d", name, outcomeOf(err), err, c.want)
