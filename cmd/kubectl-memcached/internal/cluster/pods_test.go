@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// forwarder is an API server that forwards a port of a pod by SPDY, and rejects WebSocket.
+func forwarder(t *testing.T, agent func(request *http.Request, failure, data httpstream.Stream)) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/shop/pods/cache-0-a/portforward" {
+			http.Error(w, "only SPDY", http.StatusBadRequest)
+			return
+		}
+		if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+			t.Error(err)
+			return
+		}
+		failures := make(chan httpstream.Stream, 1) // the streams may be seen in any order
+		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, replied <-chan struct{}) error {
+			go func() {
+				<-replied
+				if s.Headers().Get(corev1.PortHeader) != strconv.Itoa(wire.Port) {
+					t.Errorf("got headers %v", s.Headers())
+				}
+				if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
+					failures <- s
+					return
+				}
+				request, err := http.ReadRequest(bufio.NewReader(s))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				agent(request, <-failures, s)
+			}()
+			return nil
+		})
+		if connection != nil {
+			<-connection.CloseChan()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+func TestAgentStatusThroughThePortForward(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer, failure string
+		items           int64
+		err             string
+	}{
+		"an agent that answers":   {answer: "HTTP/1.1 200 OK\r\nContent-Length: 25\r\n\r\n{\"items\":7,\"dreams\":true}", items: 7},
+		"an agent that fails":     {answer: "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", err: "503 Service Unavailable"},
+		"an agent that is absent": {failure: "connection refused", err: "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := newPods(forwarder(t, func(r *http.Request, failure, data httpstream.Stream) {
+				if r.URL.Path != wire.StatusPath {
+					t.Errorf("got a request for %s", r.URL)
+				}
+				fmt.Fprint(failure, c.failure)
+				fmt.Fprint(data, c.answer)
+				_, _ = failure.Close(), data.Close()
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := p.AgentStatus(t.Context(), "shop", "cache-0-a")
+			if status.Items != c.items || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %+v, %v", status, err)
+			}
+		})
+	}
+}
