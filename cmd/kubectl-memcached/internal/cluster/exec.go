@@ -42,5 +42,8 @@ func (p *pods) Agent(ctx context.Context, namespace, pod string, out io.Writer, 
 	if errors.As(err, &exit) && message.Len() > 0 {
 		return fmt.Errorf("the agent in pod %s: %s", pod, strings.TrimSpace(message.String()))
 	}
-	return err
+	if err != nil {
+		return asRejection(err)
+	}
+	return nil
 }

@@ -10,8 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -66,7 +69,7 @@ func (p *pods) agentStatus(ctx context.Context, namespace, pod string) (status w
 	}
 	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
-		return status, err
+		return status, asRejection(err)
 	}
 	defer connection.Close()
 	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
@@ -126,6 +129,18 @@ func (p *pods) dialer(url *url.URL) (httpstream.Dialer, error) {
 		return nil, err
 	}
 	return portforward.NewFallbackDialerForStreaming(webSocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), canFallBack), nil
+}
+
+// asRejection returns the error of a stream that the API server forbids as that of a request: the clients of streams pass on
+// its text only.
+func asRejection(err error) error {
+	_, text, upgrades := strings.Cut(err.Error(), "unable to upgrade connection: ")
+	if !upgrades || !strings.Contains(text, " is forbidden: ") {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: text,
+	}}
 }
 
 func canFallBack(err error) bool {

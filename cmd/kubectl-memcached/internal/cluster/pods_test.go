@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -10,6 +13,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
@@ -85,5 +90,26 @@ func TestAgentStatusThroughThePortForward(t *testing.T) {
 				t.Errorf("got %+v, %v", status, err)
 			}
 		})
+	}
+}
+
+func TestForbiddenStreamIsAForbiddenRequest(t *testing.T) {
+	const text = `pods "cache-0-a" is forbidden: User "bob" cannot create resource "pods/exec" in API group "" in the namespace "shop"`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "cache-0-a", errors.New(text[len(`pods "cache-0-a" is forbidden: `):])).Status())
+	}))
+	defer server.Close()
+	p, err := newPods(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ofStatus := p.AgentStatus(t.Context(), "shop", "cache-0-a")
+	ofCommand := p.Agent(t.Context(), "shop", "cache-0-a", io.Discard, "connections")
+	for _, err := range []error{ofStatus, ofCommand} {
+		if !apierrors.IsForbidden(err) || err.Error() != text {
+			t.Errorf("got %v", err)
+		}
 	}
 }
