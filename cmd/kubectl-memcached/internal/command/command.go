@@ -103,22 +103,19 @@ func (p *plugin) dial() (*cluster.Cluster, error) {
 	return cluster.New(config)
 }
 
-// key returns the key of a Memcached in the namespace that the flags select.
-func (p *plugin) key(name string) (client.ObjectKey, error) {
+// at returns the cluster that the flags select, and the key of a Memcached in their namespace.
+func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 	namespace, _, err := p.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
+		return nil, client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
 	}
-	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+	c, err := p.connect()
+	return c, client.ObjectKey{Namespace: namespace, Name: name}, err
 }
 
 // find returns the cluster, and a Memcached in the namespace that the flags select.
 func (p *plugin) find(ctx context.Context, name string) (*cluster.Cluster, *v1beta1.Memcached, error) {
-	key, err := p.key(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := p.connect()
+	c, key, err := p.at(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,11 +128,7 @@ func (p *plugin) completeNames(cmd *cobra.Command, args []string, _ string) ([]s
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	key, err := p.key("")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	c, err := p.connect()
+	c, key, err := p.at("")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -44,16 +44,12 @@ create pods/portforward, which the role edit includes. START is how memcached st
 			if len(args) == 1 {
 				name = args[0]
 			}
-			key, err := p.key(name)
+			c, key, err := p.at(name)
 			if err != nil {
 				return err
 			}
 			if all {
 				key.Namespace = metav1.NamespaceAll
-			}
-			c, err := p.connect()
-			if err != nil {
-				return err
 			}
 			return p.show(cmd.Context(), &format, watch, func(ctx context.Context) (shown, screen.State, error) { return statusScreen(ctx, c, key) })
 		},

@@ -43,11 +43,7 @@ func (p *plugin) change(use, short, long, done string, do func(context.Context, 
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := p.key(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := p.connect()
+			c, key, err := p.at(args[0])
 			if err != nil {
 				return err
 			}

@@ -22,11 +22,7 @@ until that one is open.`,
 		Example: "  kubectl memcached why cache\n  kubectl memcached why cache -o json",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := p.key(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := p.connect()
+			c, key, err := p.at(args[0])
 			if err != nil {
 				return err
 			}
