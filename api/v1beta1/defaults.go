@@ -1,6 +1,10 @@
 package v1beta1
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Defaults, in seconds unless the name says otherwise. The CRDs have those of fields that need no mode, and the descriptions
 // of the other fields state them.
@@ -45,6 +49,20 @@ const (
 
 // BindingSecretName returns the name of the Secret of spec.access.binding.
 func BindingSecretName(memcached string) string { return memcached + "-binding" }
+
+// HashedServers returns the names of a Memcached's servers as its clients hash them, by ordinal: those of
+// spec.access.hashing, or of the status.
+func HashedServers(m *Memcached) []string {
+	if m.Spec.Access.Hashing == nil || m.Spec.Access.Hashing.ServerNameTemplate == "" {
+		return m.Status.Servers
+	}
+	names := make([]string, len(m.Status.Servers))
+	for ordinal := range names {
+		shard := m.Name + "-" + strconv.Itoa(ordinal)
+		names[ordinal] = strings.NewReplacer("{shard}", shard, "{namespace}", m.Namespace).Replace(m.Spec.Access.Hashing.ServerNameTemplate)
+	}
+	return names
+}
 
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.
 func Seconds(n *int32, fallback int32) time.Duration {

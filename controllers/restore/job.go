@@ -2,13 +2,11 @@ package restore
 
 import (
 	"cmp"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -52,7 +50,7 @@ func (obs *observation) NewJob() *batchv1.Job {
 		load.Shards = append(load.Shards, int(shard))
 	}
 	if h := m.Spec.Access.Hashing; h != nil {
-		load.Ring, load.RingServers = string(h.Algorithm), ringServers(m)
+		load.Ring, load.RingServers = string(h.Algorithm), v1beta1.HashedServers(m)
 	}
 	return obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
@@ -70,16 +68,4 @@ func cacheSize(obs *observation) transfer.CacheSize {
 		return transfer.CacheSize{Shards: 1, Memory: s.Bytes}
 	}
 	return size
-}
-
-func ringServers(m *v1beta1.Memcached) []string {
-	template := m.Spec.Access.Hashing.ServerNameTemplate
-	if template == "" {
-		return m.Status.Servers
-	}
-	var names []string
-	for ordinal := range int(*m.Spec.Size) {
-		names = append(names, strings.NewReplacer("{shard}", resources.ShardName(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))
-	}
-	return names
 }

@@ -270,6 +270,8 @@ func (s *Server) serve(conn net.Conn) {
 		}
 		switch {
 		case answer != "":
+		case line == "quit":
+			return
 		case strings.HasPrefix(line, "set "):
 			answer = "STORED\r\n"
 			if loggedIn = s.LogIn == nil || s.LogIn(string(value)); !loggedIn {

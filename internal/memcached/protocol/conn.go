@@ -120,17 +120,37 @@ func (c *Conn) General(ctx context.Context) (General, error) {
 // Set stores an item. exptime is memcached's, as for AppendMetaSet.
 func (c *Conn) Set(ctx context.Context, key string, value []byte, exptime int64) error {
 	request, ok := AppendMetaSet(nil, []byte(key), len(value), 0, exptime, false)
-	if !ok {
-		return fmt.Errorf("no request can express the key %q", key)
+	head, _, err := c.meta(ctx, key, append(append(request, value...), "\r\n"...), ok)
+	if err == nil && head.Code != MetaHit {
+		err = errors.Join(fmt.Errorf("%w: %s to a set", ErrMalformed, head.Code), c.Close())
 	}
-	request = append(append(request, value...), "\r\n"...)
-	return c.do(ctx, string(request), func() error {
-		head, err := ReadHead(c.r)
-		if err == nil && head.Code != MetaHit {
-			err = fmt.Errorf("%w: %s to a set", ErrMalformed, head.Code)
+	return err
+}
+
+// Get returns an item, or the code MetaMiss. Flags are as for AppendMetaGet; the value is empty without v.
+func (c *Conn) Get(ctx context.Context, key, flags string) (Head, []byte, error) {
+	request, ok := AppendMetaGet(nil, []byte(key), flags)
+	return c.meta(ctx, key, request, ok)
+}
+
+// Delete deletes an item, and reports whether there was one.
+func (c *Conn) Delete(ctx context.Context, key string) (found bool, err error) {
+	request, ok := AppendDelete(nil, []byte(key))
+	head, _, err := c.meta(ctx, key, request, ok)
+	return head.Code == MetaHit, err
+}
+
+func (c *Conn) meta(ctx context.Context, key string, request []byte, ok bool) (head Head, value []byte, err error) {
+	if !ok {
+		return head, nil, fmt.Errorf("no request can express the key %q", key)
+	}
+	err = c.do(ctx, string(request), func() (err error) {
+		if head, err = ReadHead(c.r); err == nil && head.Code == MetaValue {
+			value, err = ReadValue(c.r, nil, head.Size)
 		}
 		return err
 	})
+	return head, value, err
 }
 
 // RefreshCertificates lets the server load its certificate again. An answer with which it did not is a
