@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ const (
 type Pods interface {
 	// AgentStatus returns what the agent of a pod answers.
 	AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error)
+	// Dial connects to a port of a pod.
+	Dial(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
 	// Agent runs a command of the agent in a pod, and copies what it prints.
 	Agent(ctx context.Context, namespace, pod string, out io.Writer, args ...string) error
 }
@@ -49,7 +52,7 @@ type Cluster struct {
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
 var kinds = map[schema.GroupVersion][]string{
 	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
-	corev1.SchemeGroupVersion: {"Pod"},
+	corev1.SchemeGroupVersion: {"Pod", "Secret"},
 }
 
 // New returns the cluster of a configuration.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,54 +44,30 @@ func newPods(config *rest.Config) (*pods, error) {
 }
 
 // AgentStatus returns what the agent of a pod answers.
-func (p *pods) AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error) {
-	// A dialer takes no context.
-	type result struct {
-		status wire.Status
-		err    error
-	}
-	done := make(chan result, 1)
-	go func() {
-		status, err := p.agentStatus(ctx, namespace, pod)
-		done <- result{status, err}
-	}()
-	select {
-	case r := <-done:
-		return r.status, r.err
-	case <-ctx.Done():
-		return wire.Status{}, ctx.Err()
-	}
-}
-
-func (p *pods) agentStatus(ctx context.Context, namespace, pod string) (status wire.Status, err error) {
-	dialer, err := p.dialer(p.base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "portforward"))
+func (p *pods) AgentStatus(ctx context.Context, namespace, pod string) (status wire.Status, err error) {
+	conn, err := p.Dial(ctx, namespace, pod, wire.Port)
 	if err != nil {
 		return status, err
 	}
-	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
-	if err != nil {
-		return status, asRejection(err)
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if status, err = agentStatus(ctx, conn, pod); ctx.Err() != nil {
+		return status, ctx.Err()
 	}
-	defer connection.Close()
-	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
-	failure, data, err := streams(connection, wire.Port)
-	if err != nil {
-		return status, fmt.Errorf("opening a stream: %w", err)
-	}
+	return status, err
+}
+
+func agentStatus(ctx context.Context, conn net.Conn, pod string) (status wire.Status, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod+wire.StatusPath, nil)
 	if err != nil {
 		return status, err
 	}
 	request.Close = true
-	if err := request.Write(data); err != nil {
+	if err := request.Write(conn); err != nil {
 		return status, fmt.Errorf("sending a request: %w", err)
 	}
-	response, err := http.ReadResponse(bufio.NewReader(data), request)
+	response, err := http.ReadResponse(bufio.NewReader(conn), request)
 	if err != nil {
-		// The kubelet says why the agent can't be reached, before it closes both streams.
-		if message, _ := io.ReadAll(io.LimitReader(failure, maxAnswer)); len(message) > 0 {
-			err = errors.New(string(message))
-		}
 		return status, err
 	}
 	defer response.Body.Close()
@@ -99,6 +76,50 @@ func (p *pods) agentStatus(ctx context.Context, namespace, pod string) (status w
 	}
 	err = json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&status)
 	return status, err
+}
+
+// Dial connects to a port of a pod.
+func (p *pods) Dial(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
+	// A dialer takes no context.
+	type result struct {
+		conn *forwarded
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, err := p.forward(namespace, pod, port)
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, r.err
+		}
+		return r.conn, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = r.conn.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pods) forward(namespace, pod string, port int) (*forwarded, error) {
+	dialer, err := p.dialer(p.base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "portforward"))
+	if err != nil {
+		return nil, err
+	}
+	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, asRejection(err)
+	}
+	failure, data, err := streams(connection, port)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening a stream: %w", err), connection.Close())
+	}
+	return &forwarded{connection: connection, failure: failure, data: data, address: address(net.JoinHostPort(pod, strconv.Itoa(port)))}, nil
 }
 
 // streams opens those of a connection to a port of the pod: one for an error, and one for data.

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,6 +92,31 @@ func TestAgentStatusThroughThePortForward(t *testing.T) {
 				t.Errorf("got %+v, %v", status, err)
 			}
 		})
+	}
+}
+
+// An agent that accepts a connection and doesn't answer doesn't let the plugin hang.
+func TestDeadlineClosesAPortForward(t *testing.T) {
+	requested, done := make(chan struct{}), make(chan struct{})
+	defer close(done)
+	p, err := newPods(forwarder(t, func(*http.Request, httpstream.Stream, httpstream.Stream) {
+		close(requested)
+		<-done
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := p.Dial(t.Context(), "shop", "cache-0-a", wire.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Hour))
+	fmt.Fprint(conn, "GET / HTTP/1.0\r\n\r\n")
+	<-requested
+	_ = conn.SetDeadline(time.Unix(1, 0))
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %d bytes, %v", n, err)
 	}
 }
 

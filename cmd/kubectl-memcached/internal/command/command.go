@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -36,6 +37,7 @@ Exit codes:
   3  status, why: not ready, and nothing requires manual intervention
   4  status, why: not ready until you intervene
   5  a permission is missing; the message names it
+  6  get, delete: the shard doesn't have the key
 
 For completion, put an executable file "kubectl_complete-memcached" into your PATH, with the lines
   #!/bin/sh
@@ -89,7 +91,8 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients())
+	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients(),
+		p.get(), p.set(), p.delete(), p.shell())
 	return root
 }
 
@@ -121,6 +124,15 @@ func (p *plugin) find(ctx context.Context, name string) (*cluster.Cluster, *v1be
 	}
 	m, err := c.Memcached(ctx, key)
 	return c, m, err
+}
+
+// bounded returns a context for one answer, which ends after --request-timeout.
+func (p *plugin) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout, err := clientcmd.ParseTimeout(*p.flags.Timeout)
+	if err != nil || timeout == 0 { // the flag was read when the plugin connected, and 0 is no limit
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 // completeNames completes the name of a Memcached.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,6 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -40,6 +42,7 @@ type world struct {
 	looks    int
 	created  int
 	pause    func(look int) bool
+	in       string
 	out, err bytes.Buffer
 }
 
@@ -49,6 +52,15 @@ type fakePods struct {
 	asked  *int
 	// commands that the agents ran.
 	commands *[]string
+	// network has memcached of the pods, by their names and ports.
+	network *fake.Network
+}
+
+func (f fakePods) Dial(ctx context.Context, _, pod string, port int) (net.Conn, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.network.DialContext(ctx, "tcp", net.JoinHostPort(pod, strconv.Itoa(port)))
 }
 
 func (f fakePods) Agent(_ context.Context, _, pod string, out io.Writer, args ...string) error {
@@ -110,7 +122,7 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("KUBECONFIG", config)
 	n := 0
 	w := &world{
-		t: t, reject: func(string, any) error { return nil }, pause: func(int) bool { return false }, pods: fakePods{asked: new(int), commands: new([]string)},
+		t: t, reject: func(string, any) error { return nil }, pause: func(int) bool { return false }, pods: fakePods{asked: new(int), commands: new([]string), network: &fake.Network{}},
 		api: simtest.NewServer(func() time.Time { return now }, func() types.UID { n++; return types.UID(fmt.Sprint(n)) }),
 	}
 	return w
@@ -144,7 +156,7 @@ func (w *world) run(args ...string) int {
 	w.t.Helper()
 	w.out.Reset()
 	w.err.Reset()
-	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &w.out, ErrOut: &w.err}}
+	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: strings.NewReader(w.in), Out: &w.out, ErrOut: &w.err}}
 	p.connect = func() (*cluster.Cluster, error) {
 		return &cluster.Cluster{Client: guarded{w.api, w}, Pods: w.pods, Now: func() time.Time { return now }}, nil
 	}
@@ -241,6 +253,7 @@ func TestRolesAreTheLeast(t *testing.T) {
 		{"bob", "list", "memcachedbackups", "g", "ns"}:                   `bob lacks the permission to list memcachedbackups.g in namespace ns. Ask an administrator for it; the ClusterRole "view" has it: kubectl -n ns create rolebinding memcached-view --clusterrole=view --user="bob"`,
 		{"system:serviceaccount:ci:bot", "create", "pods/exec", "", "n"}: `system:serviceaccount:ci:bot lacks the permission to create pods/exec in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --serviceaccount=ci:bot`,
 		{"bob", "list", "memcacheds", "g", ""}:                           `bob lacks the permission to list memcacheds.g in all namespaces. Ask an administrator for it; the ClusterRole "view" has it: kubectl create clusterrolebinding memcached-view --clusterrole=view --user="bob"`,
+		{"bob", "get", "secrets", "", "n"}:                               `bob lacks the permission to get secrets in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --user="bob"`,
 		{"bob", "get", "pods/portforward", "", "n"}:                      `bob lacks the permission to get pods/portforward in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --user="bob"`,
 	} {
 		if got := r.String(); got != want {

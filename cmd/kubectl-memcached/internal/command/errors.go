@@ -20,7 +20,11 @@ const (
 	exitNotReady          = 3
 	exitNeedsIntervention = 4
 	exitDenied            = 5
+	exitNotFound          = 6
 )
+
+// errNotFound is a key that a shard doesn't have.
+var errNotFound = errors.New("doesn't have the key")
 
 // stateError is the end of a verb that showed a Memcached which isn't ready. It prints nothing.
 type stateError struct{ state screen.State }
@@ -47,6 +51,8 @@ func exitCode(err error) int {
 		return exitNotReady
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errNotFound):
+		return exitNotFound
 	}
 	if _, ok := missingRight(err); ok {
 		return exitDenied
@@ -98,7 +104,7 @@ func (r right) String() string {
 // role is the least of Kubernetes' roles for users that has the right: the operator's are part of them.
 func (r right) role() string {
 	reads := r.verb == "get" || r.verb == "list" || r.verb == "watch"
-	if reads && !strings.HasPrefix(r.resource, "pods/") {
+	if reads && !strings.HasPrefix(r.resource, "pods/") && r.resource != "secrets" {
 		return "view"
 	}
 	return "edit"

@@ -116,6 +116,8 @@ func TestVerbsNameTheMissingRight(t *testing.T) {
 		{"create memcachedbackups.cache.memcached-operator.io in namespace default", "backup cache --claim c"},
 		{"create pods/exec in namespace default", "hotkeys cache"},
 		{"create pods/exec in namespace default", "clients cache 1"},
+		{"create pods/exec in namespace default", "get cache k --shard 0"},
+		{"create pods/exec in namespace default", "shell cache --shard 0"},
 	} {
 		code := w.run(strings.Fields(c.args)...)
 		w.want(code, exitDenied, "", "bob lacks the permission to "+c.says)
