@@ -120,17 +120,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		targets = r.Options.shardTargets(request.Namespace, memcacheds.Items)
 	}
-	var all []error // one that is rejected delays no other
+	var (
+		all    []error // one that is rejected delays no other
+		result ctrl.Result
+	)
 	for _, t := range targets {
 		if !r.kinds.has(t.kind) {
 			continue
 		}
-		if err := r.ensure(ctx, t); err != nil {
+		switch err := r.ensure(ctx, t); {
+		case errors.Is(err, errNotServed):
+			r.kinds.discoverSoon()
+			result.RequeueAfter = debounce // until the kind is known to be deleted, or served again
+		case err != nil:
 			all = append(all, fmt.Errorf("%s %s/%s: %w", t.kind.name, t.namespace, t.name, err))
 		}
 	}
-	return ctrl.Result{}, errors.Join(all...)
+	return result, errors.Join(all...)
 }
+
+// errNotServed is the error of a write of a kind that the API server doesn't know: its CRD was deleted, or isn't served yet.
+var errNotServed = errors.New("the API server doesn't serve the kind")
 
 // ensure applies an object with no more writes than necessary. An object of others
 // stays as it is.
@@ -167,8 +177,7 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 		return nil
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && !isNamespace(status) {
-		r.kinds.discoverSoon() // the CRD was deleted
-		return nil
+		return errNotServed
 	}
 	return err
 }

@@ -40,8 +40,10 @@ type store struct {
 	crds bool
 	// discovery is locked while the CRDs are read.
 	discovery sync.Mutex
-	objects   map[string]*unstructured.Unstructured
-	watchers  map[string][]*watch.RaceFreeFakeWatcher
+	// late are the kinds whose watches begin once the channel is closed.
+	late     map[string]chan struct{}
+	objects  map[string]*unstructured.Unstructured
+	watchers map[string][]*watch.RaceFreeFakeWatcher
 	// writes were tried, and fail so.
 	writes []string
 	fails  error
@@ -197,6 +199,9 @@ func (w watches) Resource(gvr schema.GroupVersionResource) metadata.Getter {
 func (w watches) Namespace(string) metadata.ResourceInterface { return w }
 
 func (w watches) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	if begins, ok := w.late[w.resource]; ok {
+		<-begins
+	}
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	watcher := watch.NewRaceFreeFake()
@@ -334,6 +339,41 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	})
 }
 
+// The API server can take seconds until a watch of a new CRD begins.
+func TestMonitoringObjectDeletedBeforeItsWatchBeginsIsRecreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.install()
+		begin := make(chan struct{})
+		s.late = map[string]chan struct{}{prometheusRule.resource.Resource: begin}
+		w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.MonitoringSpec{}))
+		w.start()
+		if got := w.pass(0); !slices.Contains(got, ofTeam[1]) {
+			t.Errorf("before the watch begins, it writes %q", got)
+		}
+		w.edit(prometheusRule, "team", shardsName, nil)
+		w.wantWrites(w.pass(time.Hour))
+		close(begin)
+		w.wantWrites(w.pass(0), ofTeam[1])
+	})
+}
+
+// A CRD can be listed before it is served.
+func TestMonitoringObjectOfAKindThatIsNotServedYetIsRetried(t *testing.T) {
+	s := newStore()
+	w := newWorld(t, s, Options{}, memcached("team", "a", v1beta1.MonitoringSpec{}))
+	w.reconciler.kinds.found[podMonitor] = func() {}
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team"}}
+	if result, err := w.reconciler.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 || len(w.reconciler.kinds.missing) == 0 {
+		t.Errorf("%+v, %v, and it asks %d times which CRDs exist", result, err, len(w.reconciler.kinds.missing))
+	}
+	s.install()
+	if result, err := w.reconciler.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("once it is served: %+v, %v", result, err)
+	}
+	w.wantWrites(s.writes, ofTeam[0], ofTeam[0])
+}
+
 // Only the label shows which objects are the operator's. It may have left some in a namespace whose last Memcached was deleted while it was down.
 func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -381,13 +421,13 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails  error
 		retry  bool
-		looks  bool // which CRDs exist
+		later  bool // it isn't the object that is rejected
 		exists func(*unstructured.Unstructured)
 	}{
 		"the API server is busy":         {fails: errors.New("busy"), retry: true},
 		"the namespace was deleted":      {fails: gone, retry: true},
 		"the namespace is being deleted": {fails: terminating},
-		"the CRD was deleted":            {fails: notFound("podmonitors"), looks: true},
+		"the kind isn't served":          {fails: notFound("podmonitors"), retry: true, later: true},
 		"the object is being deleted":    {fails: errors.New("it is written"), exists: func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Now()}) }},
 		"the object is as it is applied": {fails: errors.New("it is written"), exists: func(*unstructured.Unstructured) {}},
 	} {
@@ -400,8 +440,8 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 			c.exists(o)
 			s.objects["podmonitors team/"+shardsName] = o
 		}
-		if err := w.reconciler.ensure(t.Context(), target); (err != nil) != c.retry || (len(w.reconciler.kinds.missing) > 0) != c.looks {
-			t.Errorf("%s: %v, it looks which CRDs exist: %t", name, err, len(w.reconciler.kinds.missing) > 0)
+		if err := w.reconciler.ensure(t.Context(), target); (err != nil) != c.retry || errors.Is(err, errNotServed) != c.later {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

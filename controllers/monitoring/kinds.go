@@ -59,6 +59,19 @@ func (k *kinds) notify(ctx context.Context, namespace string) {
 	}
 }
 
+// notifyUsed has each namespace with a Memcached reconciled, of this one or of all.
+func (k *kinds) notifyUsed(ctx context.Context, of string) {
+	namespaces, err := k.used(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the namespaces that need monitoring objects failed")
+	}
+	for namespace := range namespaces {
+		if of == metav1.NamespaceAll || of == namespace {
+			k.notify(ctx, namespace)
+		}
+	}
+}
+
 // discoverSoon asks again which kinds exist.
 func (k *kinds) discoverSoon() {
 	select {
@@ -88,22 +101,11 @@ func (k *kinds) run(ctx context.Context) error {
 	}
 }
 
-// check has the objects of all namespaces reconciled if there is a new kind, and those of the operator
-// then or if compare is set.
+// check has the operator's objects reconciled if there is a new kind, or if compare is set.
 func (k *kinds) check(ctx context.Context, compare bool) error {
 	found, err := k.discover(ctx)
-	if err != nil {
-		return err
-	}
-	if found || compare {
+	if err == nil && (found || compare) {
 		k.notify(ctx, "")
-	}
-	if !found {
-		return nil
-	}
-	namespaces, err := k.used(ctx)
-	for namespace := range namespaces {
-		k.notify(ctx, namespace)
 	}
 	return err
 }
@@ -141,7 +143,8 @@ func (k *kinds) discover(ctx context.Context) (found bool, _ error) {
 }
 
 // watch has the namespaces of our objects of a kind reconciled when these change, until the context
-// is done. The first list contains the objects of namespaces without a Memcached, too.
+// is done. The first list contains the objects of namespaces without a Memcached, too, and after it those with one are
+// reconciled: an object that was deleted before has no event.
 func (k *kinds) watch(ctx context.Context, of kind) {
 	for _, namespace := range k.namespaces {
 		informer := newInformer(k.watches, of, namespace)
@@ -153,12 +156,22 @@ func (k *kinds) watch(ctx context.Context, of kind) {
 				k.notify(ctx, object.GetNamespace())
 			}
 		}
-		_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    changed,
 			UpdateFunc: func(_, o any) { changed(o) },
 			DeleteFunc: changed,
 		})
+		if err != nil {
+			return // an informer that hasn't started rejects no handler
+		}
 		go informer.RunWithContext(ctx)
+		go func() {
+			select {
+			case <-ctx.Done():
+			case <-registration.HasSyncedChecker().Done():
+				k.notifyUsed(ctx, namespace)
+			}
+		}()
 	}
 }
 
