@@ -146,6 +146,19 @@ func TestTestThatFailsTwiceFails(t *testing.T) {
 	}
 }
 
+// The alarm of "go test" prints where its tests hang as the output of the test that printed last.
+func TestReportSaysWhereATestHangs(t *testing.T) {
+	s := newScripted(t, unit)
+	s.goPrints(slices.Concat([]string{on("run", "TestHangs")}, ran("TestPasses", "pass"), []string{
+		output("TestPasses", "panic: test timed out after 20m0s"), output("TestPasses", "\trunning tests:"), output("TestPasses", "\t\tTestHangs (20m0s)"), output("TestPasses", ""),
+		output("TestPasses", "goroutine 1 [chan receive]:"), output("TestPasses", "\ttesting.go:1"), output("TestPasses", ""),
+		output("TestPasses", "goroutine 2 [select]:"), output("TestPasses", "\thangs_test.go:7"), ofPackage("fail")}))
+	s.want(errFailed, "1 passed, 2 failed")
+	if want := "--- a\npanic: test timed out after 20m0s\n\trunning tests:\n\t\tTestHangs (20m0s)\n\ngoroutine 2 [select]:\n\thangs_test.go:7\n"; !strings.Contains(s.out.String(), want) {
+		t.Errorf("%q is missing in\n%s", want, s.out.String())
+	}
+}
+
 func TestNotRepeated(t *testing.T) {
 	four := slices.Concat(ran("TestA", "fail"), ran("TestB", "fail"), ran("TestC", "fail"), ran("TestD", "fail"), []string{ofPackage("fail")})
 	cases := map[string]struct {

@@ -44,9 +44,12 @@ type results struct {
 	mu       sync.Mutex
 	outcomes map[testID]*outcome
 	order    []testID
+	dying    map[string]bool // packages whose program panicked
 }
 
-func newResults() *results { return &results{outcomes: map[testID]*outcome{}} }
+func newResults() *results {
+	return &results{outcomes: map[testID]*outcome{}, dying: map[string]bool{}}
+}
 
 // line reads a line of output and returns what the log has of it.
 func (r *results) line(line []byte) []byte {
@@ -66,6 +69,12 @@ func (r *results) event(e event) {
 	}
 	name, _, isPart := strings.Cut(e.Test, "/")
 	id := testID{e.Package, name}
+	// "go test" gives what a program prints when it dies, such as where its tests hang, to the test that printed last, which may have passed.
+	if e.Action == "output" {
+		if r.dying[e.Package] = r.dying[e.Package] || panicked(e.Output); r.dying[e.Package] {
+			id.test = ""
+		}
+	}
 	o := r.outcomes[id]
 	if o == nil {
 		o = &outcome{}
@@ -142,9 +151,19 @@ func (r *results) failures(v verdict) string {
 	defer r.mu.Unlock()
 	var b strings.Builder
 	for _, id := range slices.Concat(v.broken, v.failed) {
-		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(r.outcomes[id].output.String()))
+		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(ofTests(r.outcomes[id].output.String())))
 	}
 	return b.String()
+}
+
+// ofTests returns the output of a program without those goroutines of a panic that run no test.
+func ofTests(output string) string {
+	if !panicked(output) {
+		return output
+	}
+	return strings.Join(slices.DeleteFunc(strings.SplitAfter(output, "\n\n"), func(block string) bool {
+		return strings.HasPrefix(block, "goroutine ") && !strings.Contains(block, "_test.go:")
+	}), "")
 }
 
 // tail returns the last lines of a text.
