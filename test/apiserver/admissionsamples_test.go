@@ -50,7 +50,7 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env.applyAdmissionSamples("memcacheds.yaml", "namespace-svc.yaml")
 	rejection := func(o client.Object) (err error) {
 		// An API server uses each new policy after a moment.
-		env.Must(wait.PollUntilContextCancel(env.Ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		env.Must(wait.PollUntilContextTimeout(env.Ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 			err = admin.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
 			return err != nil, nil
 		}))
@@ -154,7 +154,7 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 	}
 	const image = "pod: {image: example.com/x:1}"
 	// An API server uses a new policy after a moment.
-	env.Must(wait.PollUntilContextCancel(env.Ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	env.Must(wait.PollUntilContextTimeout(env.Ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return only.Create(ctx, object("Memcached", "cache", image), client.DryRunAll) != nil, nil
 	}))
 	s3 := func(field string) string {

@@ -28,6 +28,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // transfers is one test's namespace, in which what the operator's controllers create passes the restricted Pod Security Standard.
@@ -89,28 +90,22 @@ func TestEventHasAtMost1024Bytes(t *testing.T) {
 	}
 }
 
-// eventually looks at what the controllers of a manager have written, until it is as expected or the test's time is over.
+// eventually looks at what the controllers of a manager have written until it is as expected.
 func (tr *transfers) eventually(what string, o client.Object, name string, holds func() bool) {
 	tr.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	tr.must(cluster.Eventually(tr.Context(), what, func(ctx context.Context) error {
 		_, err := tr.jobs.Tick()
 		tr.must(err)
-		err = admin.Get(tr.Context(), client.ObjectKey{Namespace: tr.namespace, Name: name}, o)
+		err = admin.Get(ctx, client.ObjectKey{Namespace: tr.namespace, Name: name}, o)
 		tr.must(client.IgnoreNotFound(err))
 		if apierrors.IsNotFound(err) {
 			o.SetName("")
 		}
-		if holds() {
-			return
+		if !holds() {
+			return fmt.Errorf("it is %+v", o)
 		}
-		select {
-		case <-tick.C:
-		case <-tr.Context().Done():
-			tr.Fatalf("%s: it is %+v", what, o)
-		}
-	}
+		return nil
+	}))
 }
 
 // TestManagerRunsAllControllers runs all controllers as main does, with their cache, and with permissions in two

@@ -94,9 +94,9 @@ const pollInterval = 300 * time.Millisecond
 
 // hang bounds each wait. It is far more than any takes on a busy machine, since slowness is no failure; tests that wait for
 // less put a deadline into the context.
-const hang = 20 * time.Minute
+const hang = 10 * time.Minute
 
-// Eventually calls check until it returns nil. When the context is done, or after 20 minutes, it returns the last error.
+// Eventually calls check until it returns nil. When the context is done, or after 10 minutes, it returns the last error.
 func Eventually(ctx context.Context, what string, check func(context.Context) error) error {
 	deadline := time.Now().Add(hang)
 	for {
