@@ -139,8 +139,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, errors.Join(all...)
 }
 
-// errNotServed is the error of a write of a kind that the API server doesn't know: its CRD was deleted, or isn't served yet.
-var errNotServed = errors.New("the API server doesn't serve the kind")
+// errNotServed is the error of a write of a kind whose CRD was deleted, or isn't served yet.
+var errNotServed = errors.New("the API server doesn't serve the CRD")
 
 // ensure applies an object with no more writes than necessary. An object of others
 // stays as it is.
