@@ -22,6 +22,7 @@ const usage = `usage:
   agent preflight [flags] check that this image's memcached starts with given arguments
   agent hotkeys [-for 5s] print the keys that clients of this container's memcached read most
   agent connections       print which clients of this container's memcached have how many connections
+  agent sample            print 2,000 keys of this container's memcached, in base64
   agent version           print the version
 `
 
@@ -40,7 +41,7 @@ func Command(version string, args []string, out io.Writer) error {
 		return run(version, args[1:])
 	case len(args) >= 1 && args[0] == "preflight":
 		return preflight(args[1:], out)
-	case len(args) >= 1 && (args[0] == "hotkeys" || args[0] == "connections"):
+	case len(args) >= 1 && (args[0] == "hotkeys" || args[0] == "sample" || args[0] == "connections"):
 		return printInsights(args[0], args[1:], out)
 	case len(args) == 1 && args[0] == "version":
 		_, err := fmt.Fprintln(out, version)

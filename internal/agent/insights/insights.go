@@ -1,5 +1,5 @@
-// Package insights has what users may see of each other: the most-read keys, and the addresses of
-// clients. The agent serves them at a Unix socket in the data volume, for "agent hotkeys" and
+// Package insights has what users may see of each other: the most-read keys, a sample of all keys, and the addresses of
+// clients. The agent serves them at a Unix socket in the data volume, for "agent hotkeys", "agent sample" and
 // "agent connections" in the same container. So the API server decides who sees them, by the
 // permission to run commands in the pod.
 package insights
@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +42,11 @@ const (
 	maxKeys = 1000
 	// topKeys and topClients are in an answer.
 	topKeys, topClients = 20, 50
+	// sampleKeys are in a sample: enough to find the ring by which clients have placed them.
+	sampleKeys = 2000
 	// maxListed bounds the connections that memcached lists, with about 400 bytes for each.
 	maxListed = 20_000
-	// connsTimeout bounds the list of connections.
+	// connsTimeout bounds the list of connections, and a sample.
 	connsTimeout = 5 * time.Second
 )
 
@@ -106,7 +109,34 @@ func handler(memcached Memcached) http.Handler {
 	handle("/connections", func(ctx context.Context, c *process.Client, _ *http.Request) ([]byte, error) {
 		return connections(ctx, c)
 	})
+	handle("/sample", func(ctx context.Context, c *process.Client, _ *http.Request) ([]byte, error) {
+		return sample(ctx, c.Server)
+	})
 	return mux
+}
+
+// sample lists the keys of a dump, in base64, up to a number. The order of a dump is random, and memcached stops when its client
+// disconnects. It is read here and not through a network that may be slow: a dump blocks other clients while its own doesn't read.
+func sample(ctx context.Context, server protocol.Server) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, connsTimeout)
+	defer cancel()
+	var out bytes.Buffer
+	n, enough := 0, errors.New("enough")
+	err := server.Dump(ctx, connsTimeout, func(item protocol.Listed) error {
+		if string(item.Key) == wire.DiscoveryItem { // of the agent
+			return nil
+		}
+		if n == sampleKeys {
+			return enough
+		}
+		n++
+		fmt.Fprintln(&out, base64.StdEncoding.EncodeToString(item.Key))
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return nil, fmt.Errorf("listing keys of memcached: %w", err)
+	}
+	return out.Bytes(), nil
 }
 
 // hotKeys watches reads over a connection of its own.
@@ -250,7 +280,7 @@ func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Print prints an answer of the agent that runs in the same container, to "hotkeys" or "connections".
+// Print prints an answer of the agent that runs in the same container, to "hotkeys", "sample" or "connections".
 func Print(out io.Writer, dir, command string, watch time.Duration) error {
 	conn, err := net.Dial("unix", socket(dir))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -66,5 +67,31 @@ func TestWatchesAreBounded(t *testing.T) {
 		if w.Code != 502 || !strings.Contains(w.Body.String(), "at most 30s") {
 			t.Errorf("%s: %d: %s", query, w.Code, w.Body)
 		}
+	}
+}
+
+func TestSampleIsOfTheKeysOfClients(t *testing.T) {
+	network := &fake.Network{}
+	server := fake.New()
+	defer server.Serve(network, "cache").Stop()
+	client := process.NewClient(protocol.Server{Address: "cache", DialContext: network.DialContext})
+	ask := func() []string {
+		w := httptest.NewRecorder()
+		handler(func() (*process.Client, wire.Phase) { return client, wire.PhaseServing }).ServeHTTP(w, httptest.NewRequest("GET", "/sample", nil))
+		if w.Code != 200 {
+			t.Fatalf("%d: %s", w.Code, w.Body)
+		}
+		return strings.Fields(w.Body.String())
+	}
+	server.Set(wire.DiscoveryItem, fake.Item{})
+	server.Set("key", fake.Item{})
+	if keys := ask(); len(keys) != 1 || keys[0] != "a2V5" {
+		t.Errorf("got %q", keys)
+	}
+	for i := range sampleKeys {
+		server.Set(fmt.Sprint(i), fake.Item{})
+	}
+	if keys := ask(); len(keys) != sampleKeys {
+		t.Errorf("got %d keys", len(keys))
 	}
 }

@@ -145,6 +145,17 @@ func TestSharesOfTheGroups(t *testing.T) {
 	if len(answer.Groups) != 2 || answer.Groups[0].Placed < 0.57 || answer.Groups[0].Placed > 0.63 || answer.Groups[1].Placed < 0.37 || answer.Groups[1].Placed > 0.43 {
 		t.Errorf("three in five, and two in five: %+v", answer)
 	}
+	// Where the others look for a key depends on where the first do.
+	order := []Spelling{{"a", []string{"a", "b", "c"}}, {"b", []string{"b", "c", "a"}}, {"c", []string{"c", "a", "b"}}}
+	keys, r := make([][][]byte, 3), w.clients(t, ring.Jump, order[0])
+	for i := range 6000 {
+		key := fmt.Append(nil, i)
+		shard := (r.ring.Shard(key) + max(0, w.IntN(10)-7)) % 3 // two in ten are elsewhere
+		keys[shard] = append(keys[shard], key)
+	}
+	if answer = Find(keys, order); len(answer.Groups) != 1 || answer.Groups[0].Spellings[0] != "a" {
+		t.Errorf("orphans of clients with a list in another order: %+v", answer)
+	}
 }
 
 func TestWhatNoRingExplainsIsUnclear(t *testing.T) {
