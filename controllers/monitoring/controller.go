@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		switch err := r.ensure(ctx, t); {
 		case errors.Is(err, errNotServed):
 			r.kinds.discoverSoon()
-			result.RequeueAfter = debounce // until the kind is known to be deleted, or served again
+			result.RequeueAfter = debounce // until the CRD is served, or known to be deleted
 		case err != nil:
 			all = append(all, fmt.Errorf("%s %s/%s: %w", t.kind.name, t.namespace, t.name, err))
 		}
