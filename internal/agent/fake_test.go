@@ -347,6 +347,8 @@ type pod struct {
 	log       *lockedBuilder
 	// other is what responds behind the Service; nil if nothing does.
 	other atomic.Pointer[wire.Status]
+	// known replaces what the agent keeps with the items, if it is set.
+	known kept
 
 	// Of the running container.
 	*supervisor
@@ -415,6 +417,9 @@ func (p *pod) create() error {
 		return err
 	}
 	p.supervisor = s
+	if p.known != nil {
+		s.kept = p.known
+	}
 	s.begin()
 	exited := p.exited
 	go func() {

@@ -92,6 +92,11 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 	}
 	s.cancelTimer()
 	s.start = datadir.AssessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
+	if s.start.Result == wire.StartWarm {
+		s.kept.load(datadir.ReadState(s.dataDir))
+	} else {
+		s.kept.load(nil)
+	}
 	s.fallback = nil
 	s.handled.restarted = s.handled.restart
 	go s.process.Guard(s.binary.Version, s.arguments, s.room(), s.log)

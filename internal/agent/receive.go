@@ -48,6 +48,7 @@ func (s *supervisor) handleReception(r peer.Report) {
 	case r.Ready:
 		s.follow()
 	case r.Result != nil:
+		s.kept.load(r.Result.State)
 		s.start = startAfterHandover(s.reception.other.PodUID, *r.Result, s.now().UTC())
 		s.serve()
 	case r.Err != nil:

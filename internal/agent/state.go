@@ -39,10 +39,6 @@ type config struct {
 	memcached, terminationLog string
 }
 
-func (c config) peer() peer.Config {
-	return peer.Config{PodUID: c.podUID, DataDir: c.dataDir, Service: c.service, Key: c.handoverKey, Listen: c.handoverListen, Owner: c.handoverOwner, Mode: c.handoverMode}
-}
-
 // supervisor runs memcached. Only the goroutine of run may use its fields.
 type supervisor struct {
 	config
@@ -50,6 +46,7 @@ type supervisor struct {
 	network peer.Network
 	log     *slog.Logger
 	history *history.History
+	kept    kept
 	// states contains the latest state, for readers on any goroutine.
 	states *serve.States
 	now    func() time.Time
@@ -126,6 +123,10 @@ type handledAnnotations struct {
 
 // drainRun is one wait for another pod. A handover interrupts it.
 type drainRun struct{ cancel context.CancelFunc }
+
+func (s *supervisor) peer() peer.Config {
+	return peer.Config{PodUID: s.podUID, DataDir: s.dataDir, Service: s.service, Key: s.handoverKey, Listen: s.handoverListen, Owner: s.handoverOwner, Mode: s.handoverMode, State: s.kept.export}
+}
 
 type drainEnd struct {
 	run    *drainRun

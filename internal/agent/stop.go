@@ -136,6 +136,9 @@ func (s *supervisor) recordStop(token string) {
 		if stats, err := s.process.Client.GeneralStats(ctx); err == nil {
 			record.Items = stats.Items
 		}
+		if err := datadir.WriteState(s.dataDir, s.kept.export()); err != nil {
+			s.log.Warn("Cannot record what is known about the items", "error", err)
+		}
 	default: // memcached is starting with the items that it saved before
 		record.Items = s.saved.ItemsBefore()
 	}

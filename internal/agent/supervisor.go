@@ -63,7 +63,7 @@ func supervise(c config, log *slog.Logger) error {
 		return current.Client, current.Status.Phase
 	}, log)
 	if c.handoverKey != "" {
-		go peer.Serve(c.peer(), s.network, s.sources, s.handoverPorts, log)
+		go peer.Serve(s.peer(), s.network, s.sources, s.handoverPorts, log)
 	}
 	s.begin()
 	s.run(terminations, orphans)

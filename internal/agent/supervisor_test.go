@@ -819,6 +819,39 @@ func TestTargetServesWithTheItemsOfTheOtherPod(t *testing.T) {
 	})
 }
 
+func TestWhatIsKnownAboutTheItemsStaysWithThem(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		var known string
+		p.known = kept{"name": {
+			export: func() []byte { return []byte(known) },
+			load:   func(content []byte) { known = string(content) },
+		}}
+		p.receives(func(context.Context, handover.Target) (handover.Result, error) {
+			p.memcached.latest().add(7)
+			return handover.Result{Items: 7, ItemsBefore: 7, State: map[string][]byte{"name": []byte("other"), "of a later release": nil}}, nil
+		})
+		p.run()
+		if known != "other" {
+			t.Errorf("after the handover: %q", known)
+		}
+		p.finish()
+		known = ""
+		p.wantStart(p.run(), wire.StartWarm, 7, "")
+		if sent := string(p.supervisor.peer().State()["name"]); sent != "other" {
+			t.Errorf("another handover sends %q after a restart", sent)
+		}
+		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGKILL))
+		if err := p.exit(); err == nil {
+			t.Error("no error after a crash")
+		}
+		p.wantStart(p.run(), wire.StartCold, 0, "")
+		if known != "" {
+			t.Errorf("after the items were lost: %q", known)
+		}
+		p.finish()
+	})
+}
+
 func TestTargetStartsWithoutItemsAfterHandoversThatFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error

@@ -117,6 +117,9 @@ func (s *script) skip(until kind) error {
 		if k == kindError {
 			return s.link.unexpected(k, size)
 		}
+		if k == kindState {
+			return errors.New("agents of release 1.0.0 don't know this kind")
+		}
 		if _, err := s.link.r.Discard(size); err != nil || k == until {
 			return err
 		}

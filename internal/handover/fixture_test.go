@@ -301,7 +301,10 @@ type running struct {
 
 func offerOf(o Origin, items int) func(context.Context) (Offer, error) {
 	return func(context.Context) (Offer, error) {
-		return Offer{Origin: o, Pod: "source", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Items: int64(items), CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
+		state := func() map[string][]byte {
+			return map[string][]byte{"known": bytes.Repeat([]byte{255}, MaxState), "large": make([]byte, MaxState+1)}
+		}
+		return Offer{Origin: o, State: state, Pod: "source", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Items: int64(items), CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
 	}
 }
 

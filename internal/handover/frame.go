@@ -29,6 +29,7 @@ const (
 	kindItem        kind = 'i' // source: itemHead, key, value
 	kindName        kind = 'n' // source: key
 	kindRemoved     kind = 'g' // source: key hashes of 8 bytes
+	kindState       kind = 's' // source: state, before the last done
 	kindDone        kind = 'd' // source: done
 	kindAcknowledge kind = 'a' // target: acknowledgement
 	kindConfirm     kind = 'c' // source: confirmation
@@ -39,6 +40,9 @@ const (
 const (
 	// maxMessage is the largest message in JSON, in bytes.
 	maxMessage = 4 << 10
+	// MaxState is the largest content of a state in bytes, maxStates how many there are at most.
+	MaxState  = 4 << 10
+	maxStates = 8
 	// maxRemoved is the largest frame of key hashes, in bytes.
 	maxRemoved = 8 << 10
 	// itemHeadSize: one byte of the key's length, one of bits, four of flags, eight of when the item expires.
@@ -53,6 +57,8 @@ func (k kind) limit() (uint32, bool) {
 		return 0, true
 	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
 		return maxMessage, true
+	case kindState: // in base64
+		return 2 * MaxState, true
 	case kindRemoved, kindAsk:
 		return maxRemoved, true
 	case kindName:
@@ -96,6 +102,8 @@ type hello struct {
 	Requested bool
 	// GraceSeconds is the grace period with which the source's pod is deleted, if that is shorter than its own.
 	GraceSeconds int64
+	// State is whether the target takes frames of that kind.
+	State bool
 }
 
 // maxGrace is the longest grace period, so that sums are no overflow.
@@ -123,6 +131,12 @@ type offer struct {
 	Grace bool
 	// Seed of the key hashes.
 	Seed uint64
+}
+
+// state is what the source's agent knows about the items.
+type state struct {
+	Name    string
+	Content []byte
 }
 
 type done struct {

@@ -72,6 +72,8 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 		_, err = readMessage[hello](r, size)
 	case kindOffer:
 		_, err = readMessage[offer](r, size)
+	case kindState:
+		_, err = readMessage[state](r, size)
 	case kindDone:
 		_, err = readMessage[done](r, size)
 	case kindAcknowledge:

@@ -20,7 +20,9 @@
 //	              ←   removed …  key hashes of items that no longer exist
 //	              ←   done
 //	finish        →              the source stops its memcached
-//	              ←   item …, removed …, done
+//	              ←   item …, removed …
+//	              ←   state …    what the source's agent knows about the items
+//	              ←   done
 //	acknowledge   →              the target has applied everything
 //	              ←   confirm    from here on the target may serve, and the source may not
 //
@@ -34,7 +36,7 @@
 //	              ←   removed …, done  whether new connections reach the target
 //	                             after the first of them, the target calls Ready and serves
 //	finish        →              the source stops its memcached
-//	              ←   name …, removed …, done
+//	              ←   name …, removed …, state …, done
 //	ask …         →              key hashes of what the clients of the target have stored
 //	              ←   removed …  those of them that the source doesn't have
 //	acknowledge   →
@@ -135,6 +137,9 @@ type Offer struct {
 	// Limit is when everything has to be sent: after it the target gets no further contents, and
 	// loses the items whose content it doesn't have. The zero time is no limit.
 	Limit time.Time
+	// State, if any, returns what the target's agent gets together with the items: at most maxStates entries of MaxState bytes. It
+	// is called after memcached has stopped.
+	State func() map[string][]byte
 }
 
 // Target describes the pod that receives the items.
@@ -178,6 +183,8 @@ type Result struct {
 	// Both is how long both served. Strict is why they didn't, although Ready was set.
 	Both   time.Duration
 	Strict string
+	// State is that of the offer, in the target. It is nil if an agent of release 1.0.0 is the source.
+	State map[string][]byte
 }
 
 // Progress is published while a handover runs.

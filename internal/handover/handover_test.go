@@ -35,6 +35,9 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 		}
 		source.wait()
 		mustEqual(t, cache.snapshot(), want)
+		if state := result.State; len(state) != 1 || len(state["known"]) != MaxState {
+			t.Errorf("the state is %v", state)
+		}
 		n := int64(len(want))
 		if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Rejected != 0 || result.Bytes != origin.result.Bytes {
 			t.Errorf("the target reports %+v", result)

@@ -52,7 +52,7 @@ func (l *link) send(k kind, message any) error {
 		if content, err = json.Marshal(message); err != nil {
 			return err
 		}
-		if len(content) > maxMessage {
+		if limit, _ := k.limit(); len(content) > int(limit) {
 			return fmt.Errorf("%w: a message of %d bytes", errFrame, len(content))
 		}
 	}

@@ -79,6 +79,8 @@ type session struct {
 	seed   uint64
 	began  time.Time
 	result Result
+	// state is whether the target takes frames of that kind.
+	state bool
 	// follow is whether the target may serve before the end, following whether it does.
 	follow, following bool
 	// routed is closed once new connections reach the target that follows.
@@ -222,6 +224,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	}
 	s.hasher, s.seed = newHasher(), rand.Uint64()
 	defer s.reserve(log)()
+	s.state = request.State
 	s.follow = request.Follow && offered.CAS && s.table != nil
 	s.hasher.cas = s.follow
 
@@ -485,6 +488,9 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 	if d, err = p.run(s.order(s.ends.Load().limit)); err != nil {
 		return d, a, err
 	}
+	if err = s.sendState(); err != nil {
+		return d, a, err
+	}
 	if err = s.link.send(kindDone, d); err != nil {
 		return d, a, err
 	}
@@ -498,6 +504,25 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 		err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
 	}
 	return d, c.acknowledgment, err
+}
+
+// sendState omits what is too large: it is not worth the items.
+func (s *session) sendState() error {
+	if !s.state || s.offer.State == nil {
+		return nil
+	}
+	sent := 0
+	for name, content := range s.offer.State() {
+		if len(content) > MaxState || sent == maxStates {
+			s.source.log.Warn("The other pod does not get a part of what this agent knows about the items", "name", name, "bytes", len(content))
+			continue
+		}
+		sent++
+		if err := s.link.send(kindState, state{name, content}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unknown returns a frame of those key hashes that the source doesn't have.

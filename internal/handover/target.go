@@ -77,7 +77,7 @@ func (r *receiver) run(ctx context.Context) error {
 	asked := time.Now()
 	requested, grace := r.announced()
 	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner,
-		Follow: r.Ready != nil, Requested: requested, GraceSeconds: int64(grace / time.Second)}); err != nil {
+		Follow: r.Ready != nil, Requested: requested, GraceSeconds: int64(grace / time.Second), State: true}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx)
@@ -346,6 +346,8 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 			if r.removed, err = readRemoved(r.link.r, size, r.removed); err == nil && len(r.removed) >= removedAtOnce {
 				err = r.deleteRemoved(ctx)
 			}
+		case kindState:
+			err = r.state(size)
 		case kindDone:
 			if d, err = readMessage[done](r.link.r, size); err == nil {
 				err = r.endPass(ctx, command, d)
@@ -359,6 +361,20 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 			return d, err
 		}
 	}
+}
+
+func (r *receiver) state(size int) error {
+	s, err := readMessage[state](r.link.r, size)
+	if err != nil {
+		return fmt.Errorf("reading from the source: %w", err)
+	}
+	if r.result.State == nil {
+		r.result.State = map[string][]byte{}
+	}
+	if r.result.State[s.Name] = s.Content; len(r.result.State) > maxStates || len(s.Content) > MaxState {
+		return fmt.Errorf("%w: too much state", errFrame)
+	}
+	return nil
 }
 
 // endPass applies what is outstanding at the end of a pass.

@@ -29,6 +29,8 @@ type Config struct {
 	Owner string
 	// Mode is that in which this pod receives items.
 	Mode wire.Mode
+	// State returns what the target's agent gets together with the items.
+	State func() map[string][]byte
 }
 
 // Network is how an agent reaches the other pod of its shard.

@@ -198,7 +198,7 @@ func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
 		return handover.Offer{}, err
 	}
 	return handover.Offer{
-		Origin: s, CAS: settings.CAS, Pod: s.PodUID, Shard: s.Service, Owner: s.Owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
+		Origin: s, State: s.State, CAS: settings.CAS, Pod: s.PodUID, Shard: s.Service, Owner: s.Owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: s.drainUntil.Add(-endOfHandover), Limit: s.drainUntil.Add(contentTimeout),
 	}, nil
 }
