@@ -202,11 +202,19 @@ func (s *sample) best(all []*candidate, keys []int, excluded ...*candidate) (fou
 	}
 	for _, c := range all {
 		hits, chance := 0.0, 0.0
+		var apart []float64
+		if len(s.keys) == 2 && len(excluded) > 0 {
+			apart = c.apart(excluded[0])
+		}
 		for _, i := range keys {
 			if c.shards[i] == s.actual[i] {
 				hits++
 			}
-			chance += c.chance(i, loads, excluded)
+			if apart != nil {
+				chance += apart[excluded[0].shards[i]]
+			} else {
+				chance += c.chance(i, loads, excluded)
+			}
 		}
 		if chance >= n {
 			continue // all keys are on one shard
@@ -232,4 +240,17 @@ func (c *candidate) chance(key int, loads []float64, excluded []*candidate) floa
 		}
 	}
 	return min(loads[c.shards[key]]/max(possible, loads[c.shards[key]]), 1)
+}
+
+// apart returns the share of the keys of each of two shards that are on the other one according to a candidate. Of two shards, a key
+// that isn't on one is on the other: a group is found by which keys these are.
+func (c *candidate) apart(from *candidate) []float64 {
+	var all, other [2]float64
+	for i, shard := range from.shards {
+		all[shard]++
+		if c.shards[i] != shard {
+			other[shard]++
+		}
+	}
+	return []float64{other[0] / max(all[0], 1), other[1] / max(all[1], 1)}
 }

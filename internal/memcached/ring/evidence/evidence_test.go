@@ -145,6 +145,14 @@ func TestSharesOfTheGroups(t *testing.T) {
 	if len(answer.Groups) != 2 || answer.Groups[0].Placed < 0.57 || answer.Groups[0].Placed > 0.63 || answer.Groups[1].Placed < 0.37 || answer.Groups[1].Placed > 0.43 {
 		t.Errorf("three in five, and two in five: %+v", answer)
 	}
+	two := newWorld(8, 2)
+	one, other = two.clients(t, ring.Ketama, two.spellings[0]), two.clients(t, ring.Ketama, two.spellings[1])
+	if answer = Find(two.keys(t, 2000, 0.2, one), two.spellings); len(answer.Groups) != 1 || !answer.Groups[0].is(one) {
+		t.Errorf("one group of clients of two shards: %+v", answer)
+	}
+	if answer = Find(two.keys(t, 2000, 0.2, one, other), two.spellings); len(answer.Groups) != 2 || !answer.Groups[0].is(one) || !answer.Groups[1].is(other) {
+		t.Errorf("two groups of clients of two shards: %+v", answer)
+	}
 	// Where the others look for a key depends on where the first do.
 	order := []Spelling{{"a", []string{"a", "b", "c"}}, {"b", []string{"b", "c", "a"}}, {"c", []string{"c", "a", "b"}}}
 	keys, r := make([][][]byte, 3), w.clients(t, ring.Jump, order[0])
