@@ -52,7 +52,7 @@ type Cluster struct {
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
 var kinds = map[schema.GroupVersion][]string{
 	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
-	corev1.SchemeGroupVersion: {"Pod", "Secret"},
+	corev1.SchemeGroupVersion: {"Pod", "Secret", "Service"},
 }
 
 // New returns the cluster of a configuration.
@@ -135,8 +135,7 @@ func (c *Cluster) Observe(ctx context.Context, key client.ObjectKey, explain fun
 	return in, nil
 }
 
-// agents queries the agents of all shards. It returns the answers, by pod, and the first error. If the user may not query one,
-// it doesn't try the others.
+// agents queries the agents of all shards. It returns the answers, by pod, and the first error.
 func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]wire.Status, error) {
 	var pods []string
 	for _, s := range m.Status.Shards {
@@ -144,29 +143,41 @@ func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]
 			pods = append(pods, s.PodName)
 		}
 	}
-	var (
-		lock    sync.Mutex
-		wait    sync.WaitGroup
-		first   error
-		answers = map[string]wire.Status{}
-		slots   = make(chan struct{}, agentQueries)
-	)
-	query := func(pod string) error {
+	answers := map[string]wire.Status{}
+	err := eachPod(pods, func(pod string) (func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 		defer cancel()
 		answer, err := c.Pods.AgentStatus(ctx, m.Namespace, pod)
+		if err != nil {
+			err = fmt.Errorf("querying the agent in pod %s: %w", pod, err)
+		}
+		return func() { answers[pod] = answer }, err
+	})
+	return answers, err
+}
+
+// eachPod queries pods at the same time, and keeps one answer after the other. It returns the first error. If the user may not query
+// the first pod, it doesn't try the others.
+func eachPod(pods []string, query func(pod string) (keep func(), err error)) (first error) {
+	var (
+		lock  sync.Mutex
+		wait  sync.WaitGroup
+		slots = make(chan struct{}, agentQueries)
+	)
+	ask := func(pod string) error {
+		keep, err := query(pod)
 		lock.Lock()
 		defer lock.Unlock()
 		if err == nil {
-			answers[pod] = answer
+			keep()
 		} else if first == nil {
-			first = fmt.Errorf("querying the agent in pod %s: %w", pod, err)
+			first = err
 		}
 		return err
 	}
 	for i, pod := range pods {
 		if i == 0 {
-			if apierrors.IsForbidden(query(pod)) {
+			if apierrors.IsForbidden(ask(pod)) {
 				break
 			}
 			continue
@@ -174,9 +185,9 @@ func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			_ = query(pod) // it keeps the first error
+			_ = ask(pod) // it keeps the first error
 		})
 	}
 	wait.Wait()
-	return answers, first
+	return first
 }

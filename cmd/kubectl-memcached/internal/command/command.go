@@ -34,7 +34,7 @@ Exit codes:
   0  done; of status and why: the Memcached is ready
   1  failed; the message says why
   2  wrong arguments or flags
-  3  status, why: not ready, and nothing requires manual intervention
+  3  status, why: not ready, and nothing requires manual intervention; ring: unclear, or clients disagree
   4  status, why: not ready until you intervene
   5  a permission is missing; the message names it
   6  get, delete: the shard doesn't have the key
@@ -92,7 +92,7 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients(),
-		p.get(), p.set(), p.delete(), p.shell())
+		p.get(), p.set(), p.delete(), p.shell(), p.ring())
 	return root
 }
 

@@ -52,6 +52,8 @@ type fakePods struct {
 	asked  *int
 	// commands that the agents ran.
 	commands *[]string
+	// sample returns what an agent prints.
+	sample func(pod string) (string, error)
 	// network has memcached of the pods, by their names and ports.
 	network *fake.Network
 }
@@ -64,6 +66,11 @@ func (f fakePods) Dial(ctx context.Context, _, pod string, port int) (net.Conn, 
 }
 
 func (f fakePods) Agent(_ context.Context, _, pod string, out io.Writer, args ...string) error {
+	if f.sample != nil && args[0] == "sample" { // of several pods at the same time
+		keys, err := f.sample(pod)
+		fmt.Fprint(out, keys)
+		return err
+	}
 	*f.commands = append(*f.commands, pod+": "+strings.Join(args, " "))
 	fmt.Fprintf(out, "the answer of %s\n", pod)
 	return f.err

@@ -1,0 +1,60 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
+)
+
+func (p *plugin) ring() *cobra.Command {
+	var format output
+	cmd := &cobra.Command{
+		Use: "ring NAME", Short: "Say by which ring and names of the servers clients choose a shard",
+		Long: `Say by which ring, and over which names of the servers, the clients of a Memcached choose the shard of a key. It compares where 2,000 keys of each shard
+are with where clients would look for them, and prints no keys. The exit code is 3 if that is unclear, or if two groups of clients disagree.
+
+It needs the permission to create pods/exec, which the role edit includes, and release 1.1.0 of the operator or newer.`,
+		Example: "  kubectl memcached ring cache\n  kubectl memcached ring cache -o json",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: p.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, m, err := p.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if n := len(m.Status.Shards); n < 2 || n != len(m.Status.Servers) {
+				return fmt.Errorf("%s has %d shards and %d servers: clients of two or more, as many as its servers, use a ring", m.Name, n, len(m.Status.Servers))
+			}
+			keys, err := c.Sample(cmd.Context(), m)
+			if err != nil && isEmpty(keys) {
+				return err
+			}
+			spellings, omitted := c.Spellings(cmd.Context(), m, explain)
+			if err != nil {
+				omitted = append(omitted, "the keys of all shards: "+explain(err))
+			}
+			r := screen.NewRing(m, keys, spellings, omitted)
+			text, err := format.format(r)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(p.streams.Out, text)
+			if r.State() != screen.Ready {
+				return stateError{r.State()}
+			}
+			return nil
+		},
+	}
+	format.add(cmd)
+	return cmd
+}
+
+func isEmpty(keys [][][]byte) bool {
+	for _, of := range keys {
+		if len(of) > 0 {
+			return false
+		}
+	}
+	return true
+}
