@@ -73,6 +73,7 @@ var memcachedRows = []row{
 	}},
 	{title: "Balance", panels: []panel{
 		series("Gets per shard relative to the mean", "percentunit", query{`sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval])) / scalar(avg(sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval]))))`, "{{shard}}"}),
+		series("Deviation from the median of the shards", "percentunit", query{`memcached_shard:deviation:rate5m{` + ofShards + `}`, "{{figure}} {{shard}}"}),
 		series("Processor", "percentunit", query{`sum by (shard) (rate(memcached_process_user_cpu_seconds_total{` + ofShards + `}[$__rate_interval]) + rate(memcached_process_system_cpu_seconds_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Network", "Bps",
 			query{`sum by (shard) (rate(memcached_read_bytes_total{` + ofShards + `}[$__rate_interval]))`, "received {{shard}}"},

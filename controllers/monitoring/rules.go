@@ -6,6 +6,7 @@ import "strings"
 const (
 	critical = "critical"
 	warning  = "warning"
+	info     = "info"
 )
 
 // operatorJob is the job of the operator's own series.
@@ -20,6 +21,14 @@ type rule struct {
 	// wait is for how long the expression has to be true.
 	wait, severity       string
 	summary, description string
+	// figure is a label of a recorded series.
+	figure string
+}
+
+// deviation records a figure of each shard relative to the median of its Memcached. Without a median above 0 there is no such share.
+func deviation(figure, expr string) rule {
+	return rule{name: "memcached_shard:deviation:rate5m", figure: figure, expr: expr + `
+/ on (namespace, memcached) group_left () (quantile by (namespace, memcached) (0.5, ` + expr + `) > 0) - 1`}
 }
 
 // Alerts about shards use the metrics of the agents alone, and are in the namespace of the
@@ -32,6 +41,9 @@ sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"ge
 	{name: "memcached:hit_ratio:rate5m", expr: `
 sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch",status="hit"}[5m]))
 / (sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 0)`},
+	deviation("hit ratio", `memcached_shard:hit_ratio:rate5m`),
+	deviation("requests", `sum by (namespace, memcached, shard) (rate(memcached_commands_total[5m]))`),
+	deviation("evictions", `sum by (namespace, memcached, shard) (rate(memcached_items_evicted_total[5m]))`),
 	{name: "MemcachedShardNotAnswering", wait: "5m", severity: critical, expr: `
 max by (namespace, memcached, shard) (memcached_up) == 0`,
 		summary:     "A shard's memcached does not answer.",
@@ -65,6 +77,15 @@ memcached:hit_ratio:rate5m < 0.7 * avg_over_time(memcached:hit_ratio:rate5m[1d] 
 and sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 10`,
 		summary:     "Clients find fewer of their keys than over the last day.",
 		description: "The hit ratio of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizePercentage }}, less than 70% of its average over the last day."},
+	// The rates of three windows deviate: those of 5 minutes at the beginning, the middle and the end of the wait. Of two shards, none
+	// is further from the median than the other one.
+	{name: "MemcachedShardDeviates", wait: "10m", severity: info, expr: `
+abs(memcached_shard:deviation:rate5m) > 0.2
+and abs(memcached_shard:deviation:rate5m)
+  > on (namespace, memcached, figure) group_left () (5 * quantile by (namespace, memcached, figure) (0.5, abs(memcached_shard:deviation:rate5m)))
+and on (namespace, memcached) sum by (namespace, memcached) (rate(memcached_commands_total[5m])) > 10`,
+		summary:     "A shard differs from the other shards of its Memcached.",
+		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} differs by {{ $value | humanizePercentage }} from the median of the shards in its {{ $labels.figure }}."},
 	{name: "MemcachedCertificateExpiring", wait: "15m", severity: warning, expr: `
 min by (namespace, memcached) (
   (memcached_agent_certificate_not_after_timestamp_seconds - time())
@@ -133,7 +154,11 @@ func groups(name string, rules []rule) map[string]any {
 	for _, r := range rules {
 		expr := strings.TrimSpace(r.expr)
 		if r.severity == "" {
-			all = append(all, map[string]any{"record": r.name, "expr": expr})
+			record := map[string]any{"record": r.name, "expr": expr}
+			if r.figure != "" {
+				record["labels"] = map[string]any{"figure": r.figure}
+			}
+			all = append(all, record)
 			continue
 		}
 		alert := map[string]any{
