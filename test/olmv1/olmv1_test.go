@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
-	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -40,27 +39,23 @@ const (
 	catalog      = "ghcr.io/memcached-operator/memcached-operator-catalog:test-olmv1"
 
 	owner    = client.FieldOwner("olmv1")
+	cache    = "cache"
 	shards   = 2
 	perShard = 10_000
 )
 
+var k *cluster.Cluster
+
 // lifecycle is the operator's life with OLM v1, one part after the other, while a
 // cache is served whose pods nothing may touch.
 type lifecycle struct {
-	*testing.T // of the part that runs
-	ctx        context.Context
-	*cluster.Cluster
-	whole *testing.T
+	*suite.Space // of the part that runs
+	whole        *suite.Space
 	// before is the newest release of those that were cut before the unreleased one.
 	before, inWork olm.Release
 	// began is when OLM v1 began, and acted when the operator that runs was alone.
 	began, acted time.Time
-	cache        cache
-}
-
-// cache is the Memcached, and what it is to keep.
-type cache struct {
-	key   client.ObjectKey
+	// lives and sets are what the cache has to keep.
 	lives map[string]cluster.Life
 	sets  []*items.Set
 }
@@ -79,7 +74,7 @@ func TestOLMv1InstallsAndUpgradesWithItsInstallersPermissions(t *testing.T) {
 		{"with OLM v1, the kind goes with the ClusterExtension, and every cache", (*lifecycle).uninstalls},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
-			l.T, l.ctx = t, t.Context()
+			l.Space = l.whole.In(t)
 			part.run(l)
 		})
 		if !ok {
@@ -94,26 +89,27 @@ func TestOLMv1InstallsAndUpgradesWithItsInstallersPermissions(t *testing.T) {
 // there again.
 func newLifecycle(t *testing.T) *lifecycle {
 	t.Helper()
-	k, err := cluster.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := &lifecycle{whole: &suite.Space{T: t, Ctx: t.Context()}}
+	l.Space = l.whole
+	var err error
+	k, err = cluster.Connect()
+	l.Must(err)
+	suite.K = k
 	image := os.Getenv("IMG")
 	if image == "" {
 		t.Fatal("IMG names no image of the operator: run this through make test-olmv1")
 	}
-	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t}
-	l.must(l.nothingGoes())
-	l.must(l.noCacheIsLost())
-	_, err = cluster.Local(l.ctx, "olmv1", "up")
-	l.must(err)
+	l.Must(l.nothingGoes())
+	l.Must(l.noCacheIsLost())
+	_, err = cluster.Local(l.Ctx, "olmv1", "up")
+	l.Must(err)
 	scratch := t.TempDir()
-	l.inWork, err = olm.InWork(l.ctx, scratch, image)
-	l.must(err)
-	l.before, err = olm.Before(l.ctx, scratch, l.inWork)
-	l.must(err)
+	l.inWork, err = olm.InWork(l.Ctx, scratch, image)
+	l.Must(err)
+	l.before, err = olm.Before(l.Ctx, scratch, l.inWork)
+	l.Must(err)
 	t.Logf("from %s, built from %s, to %s, built from %s", l.before.Version, l.before.Built, l.inWork.Version, l.inWork.Built)
-	l.must(olm.LoadCatalog(l.ctx, scratch, catalog, l.before, l.inWork))
+	l.Must(olm.LoadCatalog(l.Ctx, scratch, catalog, l.before, l.inWork))
 
 	t.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
@@ -121,11 +117,11 @@ func newLifecycle(t *testing.T) *lifecycle {
 			t.Error(err)
 		}
 	})
-	l.must(l.remove(l.ctx)) // of a run that was interrupted
-	l.must(k.Uninstall(l.ctx))
+	l.Must(l.remove(l.Ctx)) // of a run that was interrupted
+	l.Must(k.Uninstall(l.Ctx))
 	// OLM v1 does not change a CRD of another owner, and installs nothing.
 	for _, d := range definitions() {
-		l.must(l.end(l.ctx, d))
+		l.Must(l.end(l.Ctx, d))
 	}
 	return l
 }
@@ -133,9 +129,9 @@ func newLifecycle(t *testing.T) *lifecycle {
 // nothingGoes waits until no namespace is being deleted: those of tests that have just
 // finished need the operator for it.
 func (l *lifecycle) nothingGoes() error {
-	return cluster.Eventually(l.ctx, "the end of namespaces that are being deleted", func(ctx context.Context) error {
+	return cluster.Eventually(l.Ctx, "the end of namespaces that are being deleted", func(ctx context.Context) error {
 		var all corev1.NamespaceList
-		if err := l.List(ctx, &all); err != nil {
+		if err := k.List(ctx, &all); err != nil {
 			return err
 		}
 		for _, namespace := range all.Items {
@@ -154,7 +150,7 @@ func (l *lifecycle) noCacheIsLost() error {
 	for _, all := range []client.ObjectList{
 		&v1beta1.MemcachedList{}, &v1beta1.MemcachedBackupList{}, &v1beta1.MemcachedScheduledBackupList{}, &v1beta1.MemcachedRestoreList{},
 	} {
-		if err := l.List(l.ctx, all); err != nil && !meta.IsNoMatchError(err) {
+		if err := k.List(l.Ctx, all); err != nil && !meta.IsNoMatchError(err) {
 			return err
 		}
 		err := meta.EachListItem(all, func(o runtime.Object) error {
@@ -171,43 +167,42 @@ func (l *lifecycle) noCacheIsLost() error {
 
 func (l *lifecycle) installs() {
 	began := time.Now()
-	l.apply(l.before.Version)
+	l.install(l.before.Version)
 	l.installed(l.before)
 	l.Logf("from ClusterCatalog and ClusterExtension to Installed: %s", time.Since(began).Round(100*time.Millisecond))
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + cluster.OperatorNamespace + ":" + installer,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
 	}}
-	l.must(l.Create(l.ctx, review))
+	l.Must(k.Create(l.Ctx, review))
 	if review.Status.Allowed {
 		l.Errorf("the installer may do everything: %s", review.Status.Reason)
 	}
 }
 
 func (l *lifecycle) fills() {
-	namespace, err := l.CreateNamespace(l.ctx, "olmv1-")
-	l.must(err)
+	l.whole.Namespace = suite.NewKept(l.whole.T).Namespace
+	l.Namespace = l.whole.Namespace
 	l.whole.Cleanup(func() {
-		if err := l.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		if err := k.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.whole.Namespace}}); err != nil {
 			l.whole.Error(err)
 		}
 	})
-	l.cache.key = client.ObjectKey{Namespace: namespace, Name: "cache"}
 	l.scale(shards)
-	for ordinal, address := range l.addresses() {
-		set := items.New(cluster.ShardName(l.cache.key.Name, ordinal), perShard, address)
+	for ordinal := range shards {
+		set := items.New(cluster.ShardName(cache, ordinal), perShard, l.Address(cache, ordinal))
 		l.whole.Cleanup(func() { _ = set.Close() })
-		l.must(set.Write())
-		l.cache.sets = append(l.cache.sets, set)
+		l.Must(set.Write())
+		l.sets = append(l.sets, set)
 	}
-	l.cache.lives = l.lives()
+	l.lives = l.Lives(cache)
 	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
 }
 
 func (l *lifecycle) upgrades() {
-	stop := l.probes()
+	stop := l.Probes(cache, shards)
 	began := time.Now()
-	l.apply("")
+	l.install("")
 	l.installed(l.inWork)
 	l.Logf("from the version's removal to the newest release Installed: %s", time.Since(began).Round(100*time.Millisecond))
 	l.acts()
@@ -217,13 +212,13 @@ func (l *lifecycle) upgrades() {
 // leavesAndReturns is the way out that keeps caches. While OLM v1 runs there is
 // none: it recreates what the deletion of the ClusterExtension alone releases.
 func (l *lifecycle) leavesAndReturns() {
-	stop := l.probes()
-	_, err := cluster.Local(l.ctx, "olmv1", "down")
-	l.must(err)
+	stop := l.Probes(cache, shards)
+	_, err := cluster.Local(l.Ctx, "olmv1", "down")
+	l.Must(err)
 	e := clusterExtension()
-	l.must(l.Delete(l.ctx, e, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	l.eventually("what is installed let go", func(ctx context.Context) error {
-		if err := l.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+	l.Must(k.Delete(l.Ctx, e, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	l.Eventually("what is installed let go", func(ctx context.Context) error {
+		if err := k.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
 		if slices.Contains(e.GetFinalizers(), metav1.FinalizerOrphanDependents) {
@@ -233,17 +228,17 @@ func (l *lifecycle) leavesAndReturns() {
 	})
 	before := e.DeepCopy()
 	e.SetFinalizers(nil) // they are OLM's, for what it keeps in memory and on its disk
-	l.must(l.Patch(l.ctx, e, client.MergeFrom(before), owner))
+	l.Must(k.Patch(l.Ctx, e, client.MergeFrom(before), owner))
 	for _, d := range definitions() {
-		l.must(l.Get(l.ctx, client.ObjectKeyFromObject(d), d))
+		l.Must(k.Get(l.Ctx, client.ObjectKeyFromObject(d), d))
 		if owners := d.GetOwnerReferences(); len(owners) > 0 {
 			l.Errorf("%s goes with %v", d.GetName(), owners)
 		}
 	}
 	l.acts()
-	_, err = cluster.Local(l.ctx, "olmv1", "up")
-	l.must(err)
-	l.apply("")
+	_, err = cluster.Local(l.Ctx, "olmv1", "up")
+	l.Must(err)
+	l.install("")
 	l.installed(l.inWork)
 	l.acts()
 	stop()
@@ -252,13 +247,13 @@ func (l *lifecycle) leavesAndReturns() {
 func (l *lifecycle) uninstalls() {
 	l.hasAllPermissions(installer, l.began)
 	began := time.Now()
-	l.must(l.end(l.ctx, clusterExtension()))
+	l.Must(l.end(l.Ctx, clusterExtension()))
 	for _, o := range append(definitions(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)) {
-		l.must(l.Gone(l.ctx, o))
+		l.Must(k.Gone(l.Ctx, o))
 	}
-	l.eventually("the end of the cache", func(ctx context.Context) error {
+	l.Eventually("the end of the cache", func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := l.List(ctx, &pods, client.InNamespace(l.cache.key.Namespace)); err != nil {
+		if err := k.List(ctx, &pods, client.InNamespace(l.whole.Namespace)); err != nil {
 			return err
 		}
 		if len(pods.Items) > 0 {
@@ -269,22 +264,22 @@ func (l *lifecycle) uninstalls() {
 	l.Logf("from the ClusterExtension's deletion to the end of all: %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// apply applies the samples with the test's catalog, and with a version to stay at
+// install applies the samples with the test's catalog, and with a version to stay at
 // unless it is empty.
-func (l *lifecycle) apply(version string) {
+func (l *lifecycle) install(version string) {
 	l.Helper()
-	objects, err := cluster.Render(l.ctx, samples)
-	l.must(err)
+	objects, err := cluster.Render(l.Ctx, samples)
+	l.Must(err)
 	for _, o := range objects {
 		switch o.GetKind() {
 		case "ClusterCatalog":
-			l.must(unstructured.SetNestedField(o.Object, catalog, "spec", "source", "image", "ref"))
+			l.Must(unstructured.SetNestedField(o.Object, catalog, "spec", "source", "image", "ref"))
 		case "ClusterExtension":
 			if version != "" {
-				l.must(unstructured.SetNestedField(o.Object, version, "spec", "source", "catalog", "version"))
+				l.Must(unstructured.SetNestedField(o.Object, version, "spec", "source", "catalog", "version"))
 			}
 		}
-		l.must(l.Apply(l.ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership))
+		l.Must(k.Apply(l.Ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership))
 	}
 }
 
@@ -292,7 +287,7 @@ func (l *lifecycle) apply(version string) {
 // installed, and until the operator of no other one is left.
 func (l *lifecycle) installed(r olm.Release) {
 	l.Helper()
-	l.eventually("release "+r.Version+" installed", func(ctx context.Context) error {
+	l.Eventually("release "+r.Version+" installed", func(ctx context.Context) error {
 		var e struct {
 			Metadata metav1.ObjectMeta
 			Status   struct {
@@ -301,7 +296,7 @@ func (l *lifecycle) installed(r olm.Release) {
 			}
 		}
 		found := clusterExtension()
-		if err := l.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+		if err := k.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
 			return err
 		}
 		content, err := found.MarshalJSON()
@@ -322,10 +317,10 @@ func (l *lifecycle) installed(r olm.Release) {
 		}
 		return nil
 	})
-	l.must(l.OperatorReady(l.ctx))
+	l.Must(k.OperatorReady(l.Ctx))
 	l.acted = time.Now()
-	image, err := l.OperatorImage(l.ctx)
-	l.must(err)
+	image, err := k.OperatorImage(l.Ctx)
+	l.Must(err)
 	if image != r.Operator {
 		l.Errorf("image %s of the operator runs, not %s", image, r.Operator)
 	}
@@ -335,17 +330,12 @@ func (l *lifecycle) installed(r olm.Release) {
 // cache's first shards are as they were and hold every item.
 func (l *lifecycle) acts() {
 	l.Helper()
-	m, err := l.Memcached(l.ctx, l.cache.key)
-	l.must(err)
+	m, err := k.Memcached(l.Ctx, l.Key(cache))
+	l.Must(err)
 	l.scale(2*shards - *m.Spec.Size + 1) // between shards and one more
-	now := l.lives()
-	delete(now, cluster.ShardName(l.cache.key.Name, shards))
-	if !maps.Equal(now, l.cache.lives) {
-		l.Fatalf("pods should be unchanged: they were %v and are %v", l.cache.lives, now)
-	}
-	for _, set := range l.cache.sets {
-		_, err := set.Keep(1)
-		l.must(err)
+	l.Untouched(cache, l.lives)
+	for _, set := range l.sets {
+		l.Holds(set)
 	}
 	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
 }
@@ -355,8 +345,8 @@ func (l *lifecycle) acts() {
 // may lose its rights before it ends.
 func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
 	l.Helper()
-	refused, err := cluster.Refusals(l.ctx, account, since)
-	l.must(err)
+	refused, err := cluster.Refusals(l.Ctx, account, since)
+	l.Must(err)
 	for _, r := range refused {
 		l.Errorf("%s lacks a right: %s", account, r)
 	}
@@ -365,47 +355,8 @@ func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
 // scale sets the number of shards and waits until they serve.
 func (l *lifecycle) scale(size int32) {
 	l.Helper()
-	l.must(l.ApplyMemcached(l.ctx, l.cache.key, v1beta1.MemcachedSpec{Size: &size}, owner))
-	_, err := l.Await(l.ctx, l.cache.key, "available and up to date", cluster.Available)
-	l.must(err)
-}
-
-// lives returns what changes when a pod of the cache or its container is another one, by shard.
-func (l *lifecycle) lives() map[string]cluster.Life {
-	l.Helper()
-	pods, err := l.Pods(l.ctx, l.cache.key)
-	l.must(err)
-	return cluster.LivesOf(pods)
-}
-
-// addresses returns the addresses of the cache's shards, once they answer.
-func (l *lifecycle) addresses() []string {
-	l.Helper()
-	addresses, err := l.AnsweringAddresses(l.ctx, l.cache.key, shards)
-	l.must(err)
-	return addresses
-}
-
-// probes opens connections to the cache until it is stopped, which is an error of
-// the test when one was not answered.
-func (l *lifecycle) probes() (stop func()) {
-	l.Helper()
-	var running []*probe.Probe
-	for _, a := range l.addresses() {
-		p := probe.Start(a)
-		l.Cleanup(func() { p.Stop() })
-		running = append(running, p)
-	}
-	return func() {
-		l.Helper()
-		for _, p := range running {
-			report := p.Stop()
-			l.Log(report)
-			if len(report.Failures) > 0 || report.Connections == 0 {
-				l.Error("connections failed")
-			}
-		}
-	}
+	l.Apply(cache, v1beta1.MemcachedSpec{Size: &size})
+	l.Available(cache)
 }
 
 // remove removes all that the test may have left.
@@ -425,9 +376,9 @@ func (l *lifecycle) remove(ctx context.Context) error {
 	// what the deletion of a ClusterExtension alone did not delete
 	made := client.MatchingLabels{"olm.operatorframework.io/owner-name": olm.Package}
 	return errors.Join(
-		l.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, made),
-		l.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, made),
-		l.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(olmNamespace), client.MatchingLabels{"name": olm.Package}),
+		k.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, made),
+		k.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, made),
+		k.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(olmNamespace), client.MatchingLabels{"name": olm.Package}),
 	)
 }
 
@@ -435,7 +386,7 @@ func (l *lifecycle) remove(ctx context.Context) error {
 func (l *lifecycle) end(ctx context.Context, o client.Object) error {
 	what := fmt.Sprintf("the end of %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
 	return cluster.Eventually(ctx, what, func(ctx context.Context) error {
-		err := l.Delete(ctx, o)
+		err := k.Delete(ctx, o)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -447,11 +398,11 @@ func (l *lifecycle) end(ctx context.Context, o client.Object) error {
 func (l *lifecycle) describe(ctx context.Context) string {
 	var b strings.Builder
 	for _, o := range []*unstructured.Unstructured{clusterExtension(), named("olm.operatorframework.io/v1", "ClusterCatalog", "", olm.Package)} {
-		err := l.Get(ctx, client.ObjectKeyFromObject(o), o)
+		err := k.Get(ctx, client.ObjectKeyFromObject(o), o)
 		status, _ := yaml.Marshal(o.Object["status"])
 		fmt.Fprintf(&b, "== %s (%v)\n%s", o.GetKind(), err, status)
 	}
-	return b.String() + l.Describe(ctx, l.cache.key.Namespace)
+	return b.String() + k.Describe(ctx, l.whole.Namespace)
 }
 
 func clusterExtension() *unstructured.Unstructured {
@@ -474,17 +425,4 @@ func named(version, kind, namespace, name string) *unstructured.Unstructured {
 	o.SetNamespace(namespace)
 	o.SetName(name)
 	return o
-}
-
-func (l *lifecycle) eventually(what string, check func(context.Context) error) {
-	l.Helper()
-	l.must(cluster.Eventually(l.ctx, what, check))
-}
-
-// must ends the test unless there is no error.
-func (l *lifecycle) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
 }
