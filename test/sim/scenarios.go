@@ -146,6 +146,7 @@ var scenarios = map[string]scenario{
 	"a version, and back in the middle, and new pods get another image": {begins: upstream, policy: mirrorsNewPods, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0"), set(spec{"version": middle})}, keeps: true, settles: true},
 
 	// Bugs that the seeds found.
+	"a set is deleted without its pod":                                {begins: spec{"size": int64(1)}, then: []func(*World){orphans("cache-0")}, keeps: true, settles: true},
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
 	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(simtest.KindService, "cache-1"), frees(simtest.KindService, "cache-1")}, seconds: 40, keeps: true},
 	"a restarted operator reads the spec from before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
