@@ -12,7 +12,10 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +43,8 @@ type Pods interface {
 	Dial(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
 	// Agent runs a command of the agent in a pod, and copies what it prints.
 	Agent(ctx context.Context, namespace, pod string, out io.Writer, args ...string) error
+	// Logs returns the last lines that a container of a pod, or the one before it, has logged.
+	Logs(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error)
 }
 
 // Cluster is a cluster as the user sees it.
@@ -52,13 +57,14 @@ type Cluster struct {
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
 var kinds = map[schema.GroupVersion][]string{
 	v1beta1.GroupVersion:      {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
-	corev1.SchemeGroupVersion: {"Pod", "Secret", "Service"},
+	corev1.SchemeGroupVersion: {"Event", "Pod", "Secret", "Service"},
+	appsv1.SchemeGroupVersion: {"ReplicaSet"}, networkingv1.SchemeGroupVersion: {"NetworkPolicy"}, policyv1.SchemeGroupVersion: {"PodDisruptionBudget"},
 }
 
 // New returns the cluster of a configuration.
 func New(config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), networkingv1.AddToScheme(scheme), policyv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)

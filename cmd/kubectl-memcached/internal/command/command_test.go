@@ -54,6 +54,8 @@ type fakePods struct {
 	commands *[]string
 	// sample returns what an agent prints.
 	sample func(pod string) (string, error)
+	// logs are those of all pods.
+	logs string
 	// network has memcached of the pods, by their names and ports.
 	network *fake.Network
 }
@@ -74,6 +76,10 @@ func (f fakePods) Agent(_ context.Context, _, pod string, out io.Writer, args ..
 	*f.commands = append(*f.commands, pod+": "+strings.Join(args, " "))
 	fmt.Fprintf(out, "the answer of %s\n", pod)
 	return f.err
+}
+
+func (f fakePods) Logs(context.Context, string, string, string, bool) ([]byte, error) {
+	return []byte(f.logs), f.err
 }
 
 func (f fakePods) AgentStatus(context.Context, string, string) (wire.Status, error) {
@@ -261,6 +267,7 @@ func TestRolesAreTheLeast(t *testing.T) {
 		{"system:serviceaccount:ci:bot", "create", "pods/exec", "", "n"}: `system:serviceaccount:ci:bot lacks the permission to create pods/exec in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --serviceaccount=ci:bot`,
 		{"bob", "list", "memcacheds", "g", ""}:                           `bob lacks the permission to list memcacheds.g in all namespaces. Ask an administrator for it; the ClusterRole "view" has it: kubectl create clusterrolebinding memcached-view --clusterrole=view --user="bob"`,
 		{"bob", "get", "secrets", "", "n"}:                               `bob lacks the permission to get secrets in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --user="bob"`,
+		{"bob", "get", "pods/log", "", "n"}:                              `bob lacks the permission to get pods/log in namespace n. Ask an administrator for it; the ClusterRole "view" has it: kubectl -n n create rolebinding memcached-view --clusterrole=view --user="bob"`,
 		{"bob", "get", "pods/portforward", "", "n"}:                      `bob lacks the permission to get pods/portforward in namespace n. Ask an administrator for it; the ClusterRole "edit" has it: kubectl -n n create rolebinding memcached-edit --clusterrole=edit --user="bob"`,
 	} {
 		if got := r.String(); got != want {

@@ -104,7 +104,7 @@ func (r right) String() string {
 // role is the least of Kubernetes' roles for users that has the right: the operator's are part of them.
 func (r right) role() string {
 	reads := r.verb == "get" || r.verb == "list" || r.verb == "watch"
-	if reads && !strings.HasPrefix(r.resource, "pods/") && r.resource != "secrets" {
+	if reads && (r.resource == "pods/log" || !strings.HasPrefix(r.resource, "pods/")) && r.resource != "secrets" {
 		return "view"
 	}
 	return "edit"
