@@ -226,6 +226,10 @@ build: ## Build the operator, the agent and the backup program.
 	$(STATIC_BUILD) -tags $(AGENT_TAGS) -o bin/agent ./cmd/agent
 	$(STATIC_BUILD) -o bin/snapshot ./cmd/snapshot
 
+# Write the archives of the plugin for kubectl, their checksums and the manifest for Krew into dist/plugin.
+plugin-archives:
+	$(HACK) ./plugin $(VERSION) $(CURDIR)/dist/plugin
+
 # Build and push images with the container daemon. Without one, build the same Dockerfile into dist/NAME.tar and push that;
 # --local-base builds without access to a registry.
 HAS_DAEMON = $(CONTAINER_TOOL) info >/dev/null 2>&1

@@ -145,7 +145,7 @@ func TestReleasesComeFromMain(t *testing.T) {
 }
 
 // programs are those that the jobs call. They stop when they would do something that GitHub or the registry rejects, or when
-// releases/latest names a release without the manifest that the documents install from there.
+// releases/latest names a release without one of the files in $FILES, which users download from there.
 const programs = `#!/bin/bash
 set -euo pipefail
 echo "${0##*/} $*" >> "$STATE/calls"
@@ -161,9 +161,9 @@ case "${0##*/} $1 ${2:-}" in
 		esac
 	done ;;
 "skopeo copy "*) case "$*" in *"--digestfile digest"*) echo sha256:12 > digest ;; esac ;;
-"cosign sign-blob "*) touch "release/$MANIFEST.sigstore.json" ;;
+"cosign sign-blob "*) [ -e "$5" ]; touch "$4" ;;
 esac
-if grep -q latest "$STATE/release"; then ls "$STATE/assets/$MANIFEST" "$STATE/assets/$MANIFEST.sigstore.json"; fi
+if grep -q latest "$STATE/release"; then (cd "$STATE/assets"; ls $FILES); fi
 `
 
 func command(t *testing.T, dir, name string, args ...string) string {
@@ -180,9 +180,11 @@ func command(t *testing.T, dir, name string, args ...string) string {
 // Each job runs until its end, and then again, as after a failure of its last step.
 func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 	release, manifest, state := workflows(t)["release.yaml"], matches(t, "README.md", `releases/latest/download/(\S+)`)[0], t.TempDir()
+	plugin := []string{"memcached.yaml", "kubectl-memcached_linux_amd64.tar.gz", "kubectl-memcached_windows_arm64.tar.gz", "kubectl-memcached_checksums.txt"}
+	assets := append(slices.Clone(plugin), manifest, manifest+".sigstore.json", "kubectl-memcached_checksums.txt.sigstore.json")
 	built, origin, source := state+"/built", state+"/origin", state+"/source"
 	for name, value := range map[string]string{
-		"STATE": state, "MANIFEST": manifest, "GITHUB_REPOSITORY": "a/b", "GITHUB_ACTOR": "a", "GITHUB_RUN_ID": "1", "GITHUB_OUTPUT": state + "/outputs", "VERSION": "1.1.0",
+		"STATE": state, "FILES": strings.Join(assets, " "), "GITHUB_REPOSITORY": "a/b", "GITHUB_ACTOR": "a", "GITHUB_RUN_ID": "1", "GITHUB_OUTPUT": state + "/outputs", "VERSION": "1.1.0",
 		"IMAGE": "ghcr.io/a/b", "CHART": "ghcr.io/a/charts/b", "GH_TOKEN": "t", "SUBJECT": "ghcr.io/a/b@sha256:12", "SUBJECT_NAME": "ghcr.io/a/b",
 		"IMAGES": `[{"name": "ghcr.io/a/b-catalog", "digest": "sha256:12"}]`, "PATH": state + "/bin:" + os.Getenv("PATH"),
 		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
@@ -206,7 +208,7 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "Release 1.1.0")
 	command(t, source, "git", "tag", "-a", "v1.1.0", "-m", "Release 1.1.0")
 	command(t, source, "git", "bundle", "create", built+"/commit.bundle", "HEAD~1..HEAD", "v1.1.0")
-	command(t, built, "touch", manifest, "notes.md", "artifacthub-repo.yml", state+"/release")
+	command(t, built, "touch", append(plugin, manifest, "notes.md", "artifacthub-repo.yml", state+"/release")...)
 
 	done := []string{"build"}
 	ready := func(name string) bool {
