@@ -209,11 +209,21 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
 	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "drain": false, "events": false, "exec": true, "explain": false, "get": true,
-	"label": true, "logs": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
+	"label": true, "logs": false, "memcached": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 
 // withValue are the flags whose value is the next word.
 var withValue = []string{"-n", "-f", "-k", "-l", "-o", "-p", "--name"}
+
+// pluginVerb reports whether a verb is one of the plugin.
+func pluginVerb(name string) bool {
+	use := regexp.MustCompile(`(Use: |change\()"` + name + `[ "]`)
+	files, _ := filepath.Glob("../cmd/kubectl-memcached/internal/command/*.go")
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && use.Match(text)
+	})
+}
 
 // checkKubectl returns what is wrong with the names, fields and objects of a call of kubectl in a document.
 func checkKubectl(c call, prose string) (problems []string) {
@@ -240,6 +250,8 @@ func checkKubectl(c call, prose string) (problems []string) {
 	switch {
 	case !known:
 		problem("no test knows the verb %s", verb)
+	case verb == "memcached" && (len(positional) < 2 || !pluginVerb(positional[1])):
+		problem("the plugin has no such verb")
 	case verb == "explain" && len(positional) > 1:
 		kind, path, _ := strings.Cut(positional[1], ".")
 		if err := hasField(kinds[kind], path); err != nil {
