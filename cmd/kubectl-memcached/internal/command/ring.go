@@ -13,7 +13,8 @@ func (p *plugin) ring() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ring NAME", Short: "Say by which ring and names of the servers clients choose a shard",
 		Long: `Say by which ring, and over which names of the servers, the clients of a Memcached choose the shard of a key. It compares where 2,000 keys of each shard
-are with where clients would look for them, and prints no keys. The exit code is 3 if that is unclear, or if two groups of clients disagree.
+are with where clients would look for them, and prints no keys. FOUND is the share that is where these clients look for it, and PLACED estimates the
+share that isn't there by chance. The exit code is 3 if that is unclear, or if two groups of clients disagree.
 
 It needs the permission to create pods/exec, which the role edit includes, and release 1.1.0 of the operator or newer.`,
 		Example: "  kubectl memcached ring cache\n  kubectl memcached ring cache -o json",

@@ -52,7 +52,7 @@ func TestRingOfTheClients(t *testing.T) {
 		t.Errorf("got\n%s", text)
 	}
 	w.pods.sample = placed(t, ring.Rendezvous, services)
-	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%\n\nDo: Change spec.access.hashing, which says Modulo over status.servers", "")
+	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%   100%\n\nDo: Change spec.access.hashing, which says Modulo over status.servers", "")
 	w.pods.sample = placed(t, ring.Jump, addresses) // as with dnssrv+
 	w.want(w.run("ring", "cache"), 0, "Do: Don't use the addresses of pods", "")
 	w.pods.sample = placed(t, ring.Ketama, m.Status.Servers, addresses)

@@ -98,10 +98,10 @@ func (r Ring) Text() string {
 		len(evidence.Rings), len(r.spellings))
 	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	if len(r.Groups) > 0 {
-		fmt.Fprintln(tw, "\nRING\tSERVERS\tFIRST SERVER\tKEYS WHERE THEY SHOULD BE")
+		fmt.Fprintln(tw, "\nRING\tSERVERS\tFIRST SERVER\tFOUND\tPLACED")
 	}
 	for _, g := range r.Groups {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", g.Ring, spelled(g.Spellings), r.example(g), text.Percent(int64(g.Found*float64(r.Keys)+0.5), int64(r.Keys)))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", g.Ring, spelled(g.Spellings), r.example(g), r.percent(g.Found), r.percent(g.Placed))
 	}
 	_ = tw.Flush() // to a strings.Builder
 	if len(r.Do)+len(r.Omitted) > 0 {
@@ -122,6 +122,10 @@ func spelled(all []string) string {
 		return fmt.Sprintf("%s or %d others", all[0], len(all)-1)
 	}
 	return strings.Join(all, " or ")
+}
+
+func (r Ring) percent(share float64) string {
+	return text.Percent(int64(share*float64(r.Keys)+0.5), int64(r.Keys))
 }
 
 func (r Ring) example(g evidence.Group) string {
