@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -31,6 +33,7 @@ type memoryFile struct {
 	arguments []string
 	version   string
 	pid       int
+	uses      *atomic.Pointer[handover.Uses]
 }
 
 // sampleIdle estimates periodically what memory no client uses, until done is closed. It sends
@@ -65,9 +68,11 @@ func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*me
 	if err != nil {
 		return nil, err
 	}
-	sample := &metrics.Idle{}
+	sample, now := &metrics.Idle{}, clock.At(clock.Now)
+	uses := m.uses.Load()
 	report, err := file.Sample(clock, mappedAt("/proc", m.pid, datadir.MemoryPath(m.dataDir)), idlePlaces, func(item memfile.Sampled) {
-		sample.Add(clock.Now-min(item.LastAccess, clock.Now), item.Fetched, item.Bytes)
+		used, read := uses.Of(item.CAS, clock.At(item.LastAccess), item.Fetched)
+		sample.Add(uint32(max(now.Sub(used), 0)/time.Second), read, item.Bytes)
 	})
 	if err != nil || report.Unreadable*idleUnreadable > report.Items+report.Skipped+report.Unreadable {
 		return nil, err

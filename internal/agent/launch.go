@@ -208,5 +208,5 @@ func (s *supervisor) room() func() (bytes int64, limited bool) {
 }
 
 func (s *supervisor) memoryFile() memoryFile {
-	return memoryFile{s.dataDir, s.arguments, s.binary.Version, s.process.PID}
+	return memoryFile{s.dataDir, s.arguments, s.binary.Version, s.process.PID, s.uses}
 }

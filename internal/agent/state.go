@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
@@ -13,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
 
 type config struct {
@@ -47,6 +49,8 @@ type supervisor struct {
 	log     *slog.Logger
 	history *history.History
 	kept    kept
+	// uses contains nil unless another pod handed over the items.
+	uses *atomic.Pointer[handover.Uses]
 	// states contains the latest state, for readers on any goroutine.
 	states *serve.States
 	now    func() time.Time

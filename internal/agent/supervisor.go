@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
 
 // supervise runs memcached until a planned stop, for which it returns nil.
@@ -101,8 +103,12 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
-		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets,
+		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets, uses: &atomic.Pointer[handover.Uses]{},
 	}
+	s.kept = kept{handover.UsesName: {
+		export: func() []byte { return s.uses.Load().Content() },
+		load:   func(content []byte) { s.uses.Store(handover.ParseUses(content)) },
+	}}
 	s.timer.Stop()
 	s.stopRead = s.now()
 	if selected.slow != nil {

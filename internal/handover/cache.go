@@ -37,6 +37,8 @@ type cache struct {
 	rejected int64
 	automove string
 	cas      bool // no -C
+	// firstCAS is that of the first item to be stored; 0 with -C.
+	firstCAS uint64
 	clock    protocol.Clock
 }
 
@@ -78,7 +80,13 @@ func (c *cache) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.cas = settings["cas_enabled"] == "yes"
+	if c.cas = settings["cas_enabled"] == "yes"; c.cas {
+		last, err := c.lastCAS()
+		if err != nil {
+			return err
+		}
+		c.firstCAS = last + 1
+	}
 	if level := settings["slab_automove"]; level != "" && level != "0" {
 		if err := c.setAutomove("0"); err != nil {
 			return err

@@ -137,8 +137,8 @@ type Offer struct {
 	// Limit is when everything has to be sent: after it the target gets no further contents, and
 	// loses the items whose content it doesn't have. The zero time is no limit.
 	Limit time.Time
-	// State, if any, returns what the target's agent gets together with the items: at most maxStates entries of MaxState bytes. It
-	// is called after memcached has stopped.
+	// State, if any, returns what the target's agent gets together with the items: at most maxStates entries of MaxState bytes,
+	// of which the source replaces UsesName.
 	State func() map[string][]byte
 }
 

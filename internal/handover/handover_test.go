@@ -35,8 +35,8 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 		}
 		source.wait()
 		mustEqual(t, cache.snapshot(), want)
-		if state := result.State; len(state) != 1 || len(state["known"]) != MaxState {
-			t.Errorf("the state is %v", state)
+		if state := result.State; len(state) != 2 || len(state["known"]) != MaxState {
+			t.Errorf("the state has %d entries", len(state))
 		}
 		n := int64(len(want))
 		if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Rejected != 0 || result.Bytes != origin.result.Bytes {

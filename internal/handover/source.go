@@ -81,6 +81,9 @@ type session struct {
 	result Result
 	// state is whether the target takes frames of that kind.
 	state bool
+	// received are the uses of the items that the source got in a handover itself, sent those of what the target got.
+	received *Uses
+	sent     usesSent
 	// follow is whether the target may serve before the end, following whether it does.
 	follow, following bool
 	// routed is closed once new connections reach the target that follows.
@@ -224,7 +227,9 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	}
 	s.hasher, s.seed = newHasher(), rand.Uint64()
 	defer s.reserve(log)()
-	s.state = request.State
+	if s.state = request.State && offered.State != nil; s.state {
+		s.received = ParseUses(offered.State()[UsesName])
+	}
 	s.follow = request.Follow && offered.CAS && s.table != nil
 	s.hasher.cas = s.follow
 
@@ -508,11 +513,12 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 
 // sendState omits what is too large: it is not worth the items.
 func (s *session) sendState() error {
-	if !s.state || s.offer.State == nil {
+	if !s.state {
 		return nil
 	}
-	sent := 0
-	for name, content := range s.offer.State() {
+	states, sent := s.offer.State(), 0
+	states[UsesName] = s.sent.sent(time.Now()).Content()
+	for name, content := range states {
 		if len(content) > MaxState || sent == maxStates {
 			s.source.log.Warn("The other pod does not get a part of what this agent knows about the items", "name", name, "bytes", len(content))
 			continue
@@ -656,6 +662,7 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	if err := s.link.sendItem(item); err != nil {
 		return err
 	}
+	s.sent.add(s.received.Of(item.CAS, item.AccessedAt, item.Fetched))
 	size := int64(len(item.Key) + len(item.Value))
 	p.done.Sent++
 	s.result.Bytes += size

@@ -311,6 +311,9 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	}
 	r.result.ItemsBefore, r.result.Items, r.result.Rejected = d.Items, min(n, d.Items), r.cache.rejected
 	r.result.Bytes = r.progress.Bytes
+	if sent, ok := r.result.State[UsesName]; ok {
+		r.result.State[UsesName] = ParseUses(sent).arrived(r.cache.firstCAS, r.ahead, r.cache.rejected).Content()
+	}
 	if err := r.link.send(kindAcknowledge, acknowledgement{Items: r.result.Items, Rejected: r.result.Rejected}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}

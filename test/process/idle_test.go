@@ -3,8 +3,10 @@ package process
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,14 +15,14 @@ import (
 )
 
 // The agent finds in the memory file what memory no client uses, whether memcached keeps an item
-// in one chunk or in several, and changes no statistics for it.
+// in one chunk or in several, and changes no statistics for it. Restarts and handovers don't change that.
 func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
+			s, next, _ := pods.NewPair(t)
+			s.Memcached, next.Memcached = pods.MemcachedPath(version), pods.MemcachedPath(version)
 			s.Run()
 			var sets, gets strings.Builder
 			for i := range 4500 {
@@ -49,28 +51,59 @@ func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
 				t.Fatalf("%+v", start)
 			}
 
-			var m pods.Scrape
-			for deadline := time.Now().Add(pods.Patience); m.Values["memcached_agent_idle_sample_items"] < 100; {
-				if time.Now().After(deadline) {
-					t.Fatalf("no sample: %s", m.Text)
-				}
-				m = s.Metrics(t, "")
+			var fresh strings.Builder
+			for i := range 2250 {
+				fmt.Fprintf(&fresh, "set fresh%d 0 0 2000 noreply\r\n%s\r\n", i, strings.Repeat("v", 2000))
 			}
-			idle := func(idle, read string) float64 {
-				return m.Values[fmt.Sprintf(`memcached_agent_idle_bytes{idle="%s",read="%s"}`, idle, read)]
-			}
-			used := m.Values[`memcached_agent_slab_bytes{kind="requested"}`] + m.Values[`memcached_agent_slab_bytes{kind="overhead"}`]
-			never, before := idle("1h", "never"), idle("1h", "before")
-			// Ten standard errors of the sample.
-			if most := 0.05 * (64 << 20); math.Abs(never+before-used) > most || math.Abs(before-used/3) > most {
-				t.Errorf("%.0f bytes never read and %.0f read before, of %.0f; want a third read before", never, before, used)
-			}
-			if idle("5m", "never") != never || idle("5m", "before") != before || idle("1d", "never") != 0 || idle("1d", "before") != 0 {
-				t.Errorf("after two hours: %s", m.Text)
-			}
-			if gets := m.Values[`memcached_commands_total{command="get",status="hit"}`]; gets != 0 {
-				t.Errorf("the agent has read %v items", gets)
+			pods.Talk(t, s.Address(), fresh.String())
+			old := wantIdle(t, s, 0)
+			for _, uid := range []string{"next", "third"} {
+				s.Signal(syscall.SIGTERM)
+				next.PodUID = uid
+				next.Launch()
+				wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 6750)
+				s.Exit()
+				wantIdle(t, next, old)
+				next.StopContainer()
+				next.Annotate(agentwire.StopFile, "")
+				pods.WantWarm(t, next.Run(), 6750)
+				wantIdle(t, next, old)
+				s, next = next, s
+				next.Data = filepath.Join(next.Dir, "third")
+				pods.MakeDir(t, next.Data)
 			}
 		})
 	}
+}
+
+// wantIdle fails if the bytes differ that no client has used for an hour, of which a third was read before. It returns them.
+func wantIdle(t *testing.T, s *pods.Shard, want float64) float64 {
+	t.Helper()
+	var m pods.Scrape
+	for deadline := time.Now().Add(pods.Patience); m.Values["memcached_agent_idle_sample_items"] < 100; {
+		if time.Now().After(deadline) {
+			t.Fatalf("no sample: %s", m.Text)
+		}
+		m = s.Metrics(t, "")
+	}
+	idle := func(idle, read string) float64 {
+		return m.Values[fmt.Sprintf(`memcached_agent_idle_bytes{idle="%s",read="%s"}`, idle, read)]
+	}
+	if want == 0 { // all but the 2,250 new ones of 2,000 bytes
+		want = m.Values[`memcached_agent_slab_bytes{kind="requested"}`] + m.Values[`memcached_agent_slab_bytes{kind="overhead"}`] - 2250*2400
+	}
+	never, before := idle("1h", "never"), idle("1h", "before")
+	t.Logf("%s: %.0f bytes never read and %.0f read before, of %.0f", s.PodUID, never, before, want)
+	// Ten standard errors of the sample.
+	most := 0.05 * (64 << 20)
+	if math.Abs(never+before-want) > most || math.Abs(before-want/3) > most {
+		t.Errorf("want a third read before")
+	}
+	if math.Abs(idle("5m", "never")-never)+math.Abs(idle("5m", "before")-before) > most || idle("1d", "never") != 0 || idle("1d", "before") != 0 {
+		t.Errorf("after two hours: %s", m.Text)
+	}
+	if gets := m.Values[`memcached_commands_total{command="get",status="hit"}`]; gets != 0 {
+		t.Errorf("the agent has read %v items", gets)
+	}
+	return want
 }

@@ -42,6 +42,10 @@ type Item struct {
 	ExpiresAt time.Time
 	// Expires and LastAccess are in seconds of memcached's own clock. Expires is 0 if an item doesn't expire.
 	Expires, LastAccess uint32
+	// AccessedAt is when the last access was that memcached has recorded, Fetched whether a client has read the item
+	// since it was stored: see Sampled.
+	AccessedAt time.Time
+	Fetched    bool
 	// CAS is 0 for a memcached with -C.
 	CAS uint64
 	// Binary is whether the client sent the key in base64, with the flag b of the meta commands.
@@ -390,7 +394,9 @@ func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
 		LastAccess: number(chunk, atTime),
 		Expires:    number(chunk, atExpiry),
 		Binary:     flags&flagBinary != 0,
+		Fetched:    flags&flagFetched != 0,
 	}
+	s.item.AccessedAt = s.clock.At(s.item.LastAccess)
 	at := headerSize
 	if flags&flagCAS != 0 {
 		s.item.CAS = binary.NativeEndian.Uint64(chunk[at:])

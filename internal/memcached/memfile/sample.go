@@ -13,6 +13,8 @@ type Sampled struct {
 	// is when it was stored. Otherwise it may be older than the last read: memcached doesn't
 	// record the first read, nor those of an item that it has marked as active.
 	Fetched bool
+	// CAS is 0 for a memcached with -C.
+	CAS uint64
 	// Bytes is the memory for which the item stands. Their sum estimates the memory of the
 	// chunks that contain items.
 	Bytes int64
@@ -90,5 +92,5 @@ func (f *File) sampled(chunk []byte, clock Clock, bytes int64, visit func(Sample
 		return
 	}
 	report.Items++
-	visit(Sampled{LastAccess: item.LastAccess, Fetched: flags&flagFetched != 0, Bytes: bytes})
+	visit(Sampled{LastAccess: item.LastAccess, Fetched: flags&flagFetched != 0, CAS: item.CAS, Bytes: bytes})
 }
