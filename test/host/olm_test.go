@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	// holdWindow is how long OLM is watched while it is to hold an upgrade back.
-	holdWindow = 10 * time.Second
-
 	catalogBefore = "ghcr.io/memcached-operator/memcached-operator-catalog:test-before"
 	catalogNow    = "ghcr.io/memcached-operator/memcached-operator-catalog:test-now"
 )
@@ -57,7 +54,7 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 		run  func(*lifecycle)
 	}{
 		{"an OperatorGroup of one namespace is rejected with a message", (*lifecycle).refusesOneNamespace},
-		{"a Subscription installs the release before", (*lifecycle).installs},
+		{"OLM installs the release before once the OperatorGroup is of all namespaces", (*lifecycle).installs},
 		{"a cache is filled", (*lifecycle).fills},
 		{"an upgrade waits while a Memcached is being changed", (*lifecycle).holdsBack},
 		{"the upgrade goes on once the Memcached is up to date, and the cache is untouched", (*lifecycle).upgrades},
@@ -130,18 +127,15 @@ func (s *space) lifecycle() *lifecycle {
 		}
 	})
 	s.Must(k.Uninstall(s.Ctx))
-	s.Must(l.Provide(s.Ctx, catalogBefore)) // its pod starts beside the first part
 	*l.since = time.Now()
 	return l
 }
 
 func (l *lifecycle) refusesOneNamespace() {
-	one, err := olm.On(k, l.Space.Namespace+"-one")
-	l.Must(err)
-	l.Must(one.Provide(l.Ctx, catalogBefore, one.Namespace))
-	l.Must(one.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.Must(l.Provide(l.Ctx, catalogBefore, l.OLM.Namespace))
+	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
 	l.Eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
-		csv, err := one.CSV(ctx, l.before.CSV())
+		csv, err := l.CSV(ctx, l.before.CSV())
 		if err != nil {
 			return err
 		}
@@ -151,14 +145,13 @@ func (l *lifecycle) refusesOneNamespace() {
 		l.Logf("OLM says: %s", csv.Status.Message)
 		return nil
 	})
-	l.Must(one.Remove(l.Ctx))
 }
 
 func (l *lifecycle) installs() {
 	began := time.Now()
-	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.Must(l.Provide(l.Ctx, catalogBefore)) // with an OperatorGroup of all namespaces
 	l.Must(l.Succeeded(l.Ctx, l.before))
-	l.Logf("from Subscription to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.Logf("from the OperatorGroup of all namespaces to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.before.Operator)
 }
 
@@ -209,23 +202,17 @@ func (l *lifecycle) holdsBack() {
 	})
 	began := time.Now()
 	l.Must(l.Provide(l.Ctx, catalogNow))
-	l.Eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
+	l.Eventually("OLM delays the newest release for the operator", func(ctx context.Context) error {
+		csv, err := l.CSV(ctx, l.inWork.CSV())
+		if err != nil {
+			return err
+		}
+		if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || csv.Status.Reason != operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+			return fmt.Errorf("%s is %s: %s: %s", csv.Name, csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		}
+		return nil
+	})
 	l.Logf("from the catalog's change to the newest release, delayed: %s", time.Since(began).Round(100*time.Millisecond))
-	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) { //nolint:forbidigo // OLM reports no event when it decides to wait
-		l.Must(l.waits(l.Ctx))
-	}
-}
-
-// waits is an error unless OLM holds the newest release back for the operator.
-func (l *lifecycle) waits(ctx context.Context) error {
-	csv, err := l.CSV(ctx, l.inWork.CSV())
-	if err != nil {
-		return err
-	}
-	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || csv.Status.Reason != operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
-		return fmt.Errorf("%s is %s: %s: %s", csv.Name, csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
-	}
-	return nil
 }
 
 // hold keeps a ReplicaSet from being removed, or lets it go.
