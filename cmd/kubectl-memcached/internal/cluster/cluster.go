@@ -39,6 +39,8 @@ const (
 type Pods interface {
 	// AgentStatus returns what the agent of a pod answers.
 	AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error)
+	// Metrics returns the metrics of the agent of a pod.
+	Metrics(ctx context.Context, namespace, pod string) (string, error)
 	// Dial connects to a port of a pod.
 	Dial(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
 	// Agent runs a command of the agent in a pod, and copies what it prints.

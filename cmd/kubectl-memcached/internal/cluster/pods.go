@@ -27,6 +27,9 @@ import (
 // maxAnswer bounds an answer of an agent, which is about 1 KB.
 const maxAnswer = 64 << 10
 
+// maxMetrics bounds those of an agent, which are about 30 KB, and more with slab classes.
+const maxMetrics = 1 << 20
+
 // pods reaches into pods as kubectl port-forward does, which passes NetworkPolicies.
 type pods struct {
 	config *rest.Config
@@ -45,37 +48,52 @@ func newPods(config *rest.Config) (*pods, error) {
 
 // AgentStatus returns what the agent of a pod answers.
 func (p *pods) AgentStatus(ctx context.Context, namespace, pod string) (status wire.Status, err error) {
-	conn, err := p.Dial(ctx, namespace, pod, wire.Port)
+	text, err := p.get(ctx, namespace, pod, wire.Port, wire.StatusPath, maxAnswer)
 	if err != nil {
 		return status, err
+	}
+	return status, json.Unmarshal(text, &status)
+}
+
+// Metrics returns the metrics of the agent of a pod.
+func (p *pods) Metrics(ctx context.Context, namespace, pod string) (string, error) {
+	text, err := p.get(ctx, namespace, pod, wire.MetricsPort, "/metrics", maxMetrics)
+	return string(text), err
+}
+
+// get returns what a port of a pod answers over HTTP.
+func (p *pods) get(ctx context.Context, namespace, pod string, port int, path string, most int64) ([]byte, error) {
+	conn, err := p.Dial(ctx, namespace, pod, port)
+	if err != nil {
+		return nil, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if status, err = agentStatus(ctx, conn, pod); ctx.Err() != nil {
-		return status, ctx.Err()
+	text, err := get(ctx, conn, "http://"+pod+path, most)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	return status, err
+	return text, err
 }
 
-func agentStatus(ctx context.Context, conn net.Conn, pod string) (status wire.Status, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod+wire.StatusPath, nil)
+func get(ctx context.Context, conn net.Conn, url string, most int64) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return status, err
+		return nil, err
 	}
 	request.Close = true
 	if err := request.Write(conn); err != nil {
-		return status, fmt.Errorf("sending a request: %w", err)
+		return nil, fmt.Errorf("sending a request: %w", err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), request)
 	if err != nil {
-		return status, err
+		return nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return status, errors.New(response.Status)
+		return nil, errors.New(response.Status)
 	}
-	err = json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&status)
-	return status, err
+	return io.ReadAll(io.LimitReader(response.Body, most))
 }
 
 // Dial connects to a port of a pod.

@@ -40,6 +40,7 @@ type world struct {
 	// reject returns the error of a request.
 	reject   func(verb string, o any) error
 	looks    int
+	passes   time.Duration // in each pause
 	created  int
 	pause    func(look int) bool
 	in       string
@@ -54,6 +55,8 @@ type fakePods struct {
 	commands *[]string
 	// sample returns what an agent prints.
 	sample func(pod string) (string, error)
+	// metrics are those of a pod when they are read once more.
+	metrics func(namespace, pod string) (string, error)
 	// logs are those of all pods.
 	logs string
 	// network has memcached of the pods, by their names and ports.
@@ -80,6 +83,10 @@ func (f fakePods) Agent(_ context.Context, _, pod string, out io.Writer, args ..
 
 func (f fakePods) Logs(context.Context, string, string, string, bool) ([]byte, error) {
 	return []byte(f.logs), f.err
+}
+
+func (f fakePods) Metrics(_ context.Context, namespace, pod string) (string, error) {
+	return f.metrics(namespace, pod)
 }
 
 func (f fakePods) AgentStatus(context.Context, string, string) (wire.Status, error) {
@@ -171,7 +178,7 @@ func (w *world) run(args ...string) int {
 	w.err.Reset()
 	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: strings.NewReader(w.in), Out: &w.out, ErrOut: &w.err}}
 	p.connect = func() (*cluster.Cluster, error) {
-		return &cluster.Cluster{Client: guarded{w.api, w}, Pods: w.pods, Now: func() time.Time { return now }}, nil
+		return &cluster.Cluster{Client: guarded{w.api, w}, Pods: w.pods, Now: func() time.Time { return now.Add(time.Duration(w.looks) * w.passes) }}, nil
 	}
 	p.pause = func(context.Context, time.Duration) bool {
 		w.looks++

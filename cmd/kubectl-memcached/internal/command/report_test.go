@@ -39,7 +39,8 @@ func (w *world) createSecrets() {
 		`{"level":"info","msg":"<30 get ` + marker + `","source":"memcached"}` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="<30 set ` + marker + ` 0 0 1" source=memcached` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="an older agent"` + "\n" +
-		`{"level":"info","msg":"<30 get ` + marker
+		`{"level":"info","msg":"<30 get ` + marker + "\n" +
+		`time=2026-11-27T12:00:00Z level=INFO msg="<30 get ` + marker
 }
 
 // unzip returns the files of a report.
@@ -81,7 +82,7 @@ func TestReportContainsNoSecrets(t *testing.T) {
 		"memcached.yaml": {"name: cache\n", "phase: Running"}, "pods.yaml": {"name: TOKEN", "image: proxy:1", "/opt/agent/agent", v1beta1.AnnotationRestart + `: "1"`},
 		"logs/cache-0-a.log": {"memcached is serving", "an older agent"}, "logs/cache-0-a.previous.log": {"memcached is serving"},
 		"agents/cache-1-b.json": {`"items"`}, "why.txt": {"default/cache is Running"}, "events.yaml": nil,
-		"manifest.txt": {"logs/cache-0-a.log: 3 lines of memcached", "the operator's logs: namespace memcached-operator-system has no pod of it"},
+		"manifest.txt": {"logs/cache-0-a.log: 4 lines of memcached", "the operator's logs: namespace memcached-operator-system has no pod of it"},
 	} {
 		content, ok := files[name]
 		if !ok {

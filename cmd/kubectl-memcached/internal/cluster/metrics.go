@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
+)
+
+// namespaces are queried at the same time.
+const namespaceQueries = 8
+
+// FirstMemcacheds returns at most so many Memcacheds of a namespace, or of all if it is empty, and how many there are beside them.
+func (c *Cluster) FirstMemcacheds(ctx context.Context, namespace string, most int) (first []v1beta1.Memcached, more int64, err error) {
+	var list v1beta1.MemcachedList
+	if err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.Limit(int64(most))); err != nil {
+		return nil, 0, fmt.Errorf("listing Memcacheds: %w", err)
+	}
+	if list.RemainingItemCount != nil {
+		more = *list.RemainingItemCount
+	}
+	kept := min(most, len(list.Items))
+	return list.Items[:kept], more + int64(len(list.Items)-kept), nil
+}
+
+// Metrics returns the metrics of the agents of shards, by pod, and an error for each namespace that has one.
+func (c *Cluster) Metrics(ctx context.Context, shards []screen.Place) (map[screen.Place]screen.Sample, []error) {
+	var (
+		lock    sync.Mutex
+		wait    sync.WaitGroup
+		failed  []error
+		samples = map[screen.Place]screen.Sample{}
+		slots   = make(chan struct{}, namespaceQueries)
+		pods    = map[string][]string{}
+		places  = map[string]screen.Place{}
+	)
+	for _, s := range shards {
+		pods[s.Namespace] = append(pods[s.Namespace], s.Pod)
+		places[s.Namespace+"/"+s.Pod] = s
+	}
+	for namespace, names := range pods {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			err := eachPod(names, func(pod string) (func(), error) {
+				ctx, cancel := context.WithTimeout(ctx, agentTimeout)
+				defer cancel()
+				text, err := c.Pods.Metrics(ctx, namespace, pod)
+				if err != nil {
+					return nil, fmt.Errorf("reading the metrics of pod %s in namespace %s: %w", pod, namespace, err)
+				}
+				sample := screen.NewSample(text, c.Now())
+				return func() {
+					lock.Lock()
+					defer lock.Unlock()
+					samples[places[namespace+"/"+pod]] = sample
+				}, nil
+			})
+			if err != nil {
+				lock.Lock()
+				defer lock.Unlock()
+				failed = append(failed, err)
+			}
+		})
+	}
+	wait.Wait()
+	return samples, failed
+}
