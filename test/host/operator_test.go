@@ -22,43 +22,29 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-// A kill leaves the lease, which the operator's next start waits for; a deletion
-// gives it back.
-func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
+// A kill leaves the lease, which the operator's next start waits for.
+func TestKilledOperatorFinishesUpdate(t *testing.T) {
+	const size, killedAt = 6, 3
 	s := newSpace(t)
 	s.Apply("cache", suite.Small(1))
 	s.Available("cache")
-	first := s.Lives("cache")
-	for _, round := range []struct {
-		size int32
-		how  string
-		// sets is how many ReplicaSets exist when the operator stops, on the way to size of them.
-		sets int
-		end  func(corev1.Pod)
-	}{
-		{6, "killed", 3, s.killOperator},
-		{2, "deleted", 4, s.deletePod},
-	} {
-		pod := s.operatorPod()
-		began := time.Now()
-		s.Apply("cache", suite.Small(round.size))
-		s.Eventually(fmt.Sprintf("%d ReplicaSets on the way to %d", round.sets, round.size), func(ctx context.Context) error {
-			var sets appsv1.ReplicaSetList
-			err := k.List(ctx, &sets, client.InNamespace(s.Namespace))
-			if n := len(sets.Items); err == nil && n != round.sets && (n < round.sets) == (int(round.size) > round.sets) {
-				err = fmt.Errorf("there are %d", n)
-			}
-			return err
-		})
-		round.end(pod)
-		m := s.Available("cache")
-		t.Logf("to %d shards, operator %s at %d: done after %s",
-			round.size, round.how, round.sets, time.Since(began).Round(100*time.Millisecond))
-		if m.Status.Size != round.size || len(s.Pods("cache")) != int(round.size) {
-			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.Pods("cache")), round.size)
+	first, pod, began := s.Lives("cache"), s.operatorPod(), time.Now()
+	s.Apply("cache", suite.Small(size))
+	s.Eventually(fmt.Sprintf("%d ReplicaSets on the way to %d", killedAt, size), func(ctx context.Context) error {
+		var sets appsv1.ReplicaSetList
+		err := k.List(ctx, &sets, client.InNamespace(s.Namespace))
+		if n := len(sets.Items); err == nil && n < killedAt {
+			err = fmt.Errorf("there are %d", n)
 		}
-		s.Untouched("cache", first)
+		return err
+	})
+	s.Must(syscall.Kill(s.process(pod, "/manager\x00"), syscall.SIGKILL))
+	m := s.Available("cache")
+	t.Logf("operator killed at %d of %d shards: done after %s", killedAt, size, time.Since(began).Round(100*time.Millisecond))
+	if m.Status.Size != size || len(s.Pods("cache")) != size {
+		t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.Pods("cache")), size)
 	}
+	s.Untouched("cache", first)
 	s.Must(k.OperatorReady(s.Ctx))
 }
 
@@ -86,15 +72,8 @@ func (s *space) deletePod(pod corev1.Pod) {
 	s.Must(client.IgnoreNotFound(k.Delete(s.Ctx, &pod)))
 }
 
-// killOperator kills the operator's process as it stands. The nodes of the local
-// cluster are namespaces of this machine, so it is one of this machine's too; its
-// control group is named after the pod.
-func (s *space) killOperator(pod corev1.Pod) {
-	s.Helper()
-	s.Must(syscall.Kill(s.process(pod, "/manager\x00"), syscall.SIGKILL))
-}
-
-// process returns the identifier of the pod's process that has a name, or whose command begins with it.
+// process returns the identifier of the pod's process that has a name, or whose command begins with it. The nodes of the
+// local cluster are namespaces of this machine, so it is one of this machine's too; its control group is named after the pod.
 func (s *space) process(pod corev1.Pod, begins string) int {
 	s.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
