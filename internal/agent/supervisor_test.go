@@ -819,6 +819,29 @@ func TestTargetServesWithTheItemsOfTheOtherPod(t *testing.T) {
 	})
 }
 
+func TestChangesWaitForTheEndOfAHandover(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		continues := make(chan struct{})
+		p.receives(func(context.Context, handover.Target) (handover.Result, error) {
+			p.memcached.latest().add(7)
+			<-continues
+			return handover.Result{Items: 7, ItemsBefore: 7}, nil
+		})
+		if err := p.create(); err != nil {
+			t.Fatal(err)
+		}
+		receiving := p.await(wire.PhaseReceiving)
+		p.annotate(wire.RestartFile, "now")
+		p.pass(time.Minute)
+		if status := p.status(); status.Phase != wire.PhaseReceiving || status.PID != receiving.PID {
+			t.Errorf("memcached was changed: %+v, before %+v", status, receiving)
+		}
+		close(continues)
+		p.wantStart(p.awaitStatus("restarted", func(s wire.Status) bool { return s.Restart == "now" }), wire.StartWarm, 7, "")
+		p.finish()
+	})
+}
+
 func TestWhatIsKnownAboutTheItemsStaysWithThem(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		var known string

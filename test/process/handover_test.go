@@ -85,30 +85,3 @@ func TestHandoverHasUntilTheDrainTimeout(t *testing.T) {
 		t.Errorf("the handover may take until %s, %v, want a moment before %s", found[1], err, latest)
 	}
 }
-
-func TestAnnouncedChangesWaitForTheEndOfAHandover(t *testing.T) {
-	t.Parallel()
-	const size = 100_000 // which takes seconds at the rate of a handover while clients use the old pod
-	old, next, _ := pods.NewPair(t, "-m", "256")
-	old.Run()
-	pods.Fill(t, old.Address(), size)
-	old.Signal(syscall.SIGTERM)
-	next.Launch()
-	next.WaitFor("the first items", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
-	})
-	for _, s := range []*pods.Shard{old, next} {
-		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-m", "256", "-t", "2"))
-		s.Annotate(agentwire.RestartFile, "now")
-	}
-	status := next.WaitFor("the restart", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseServing && status.Restart == "now"
-	})
-	pods.WantWarm(t, status, size)
-	if code := old.Exit(); code != 0 {
-		t.Errorf("the old agent exited with code %d", code)
-	}
-	if n := pods.Count(t, next.Address(), size); n != size {
-		t.Errorf("%d of %d items", n, size)
-	}
-}
