@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -67,7 +66,17 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-var versionLine = regexp.MustCompile(`^memcached (\d+\.\d+\.\d+\S*)\s*$`)
+// versionOf returns the version in "memcached 1.6.45\n", and false for anything else. A regular expression would add 240 KB to the agent.
+func versionOf(out string) (version string, ok bool) {
+	version, ok = strings.CutPrefix(strings.TrimRight(out, " \r\n"), "memcached ")
+	rest := version
+	for i := range 3 {
+		length := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		ok = ok && length > 0 && (i == 2 || strings.HasPrefix(rest[length:], "."))
+		rest = rest[min(length+1, len(rest)):]
+	}
+	return version, ok && !strings.ContainsAny(version, " \t\r\n")
+}
 
 // VersionTimeout bounds "memcached -V", which takes 2 ms, and more than 5 s on a node that is overloaded.
 const VersionTimeout = time.Minute
@@ -79,10 +88,10 @@ func readVersion(path string, timeout time.Duration) (string, error) {
 	command.WaitDelay = time.Second
 	out, err := command.CombinedOutput()
 	late := ctx.Err() != nil
-	match := versionLine.FindSubmatch(out)
+	version, ok := versionOf(string(out))
 	switch {
-	case match != nil && (err == nil || late || errors.Is(err, exec.ErrWaitDelay)):
-		return string(match[1]), nil
+	case ok && (err == nil || late || errors.Is(err, exec.ErrWaitDelay)):
+		return version, nil
 	case late:
 		return "", fmt.Errorf("running %s -V: %w", path, &SlowError{Action: "print its version", Within: timeout})
 	}

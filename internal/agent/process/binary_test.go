@@ -53,6 +53,10 @@ func TestVersionIsWhatMemcachedPrints(t *testing.T) {
 	for name, c := range map[string]struct{ text, version, err string }{
 		"memcached":                         {"echo memcached 1.6.45", "1.6.45", ""},
 		"memcached with a child that stays": {"sleep 100 &\necho memcached 1.6.45", "1.6.45", ""},
+		"a version that isn't released":     {"echo memcached 1.6.45_1-g2", "1.6.45_1-g2", ""},
+		"two numbers":                       {"echo memcached 1.6", "", `is not memcached: -V printed "memcached 1.6"`},
+		"no numbers":                        {"echo memcached 1.x.2", "", `is not memcached: -V printed "memcached 1.x.2"`},
+		"more words":                        {"echo memcached 1.6.45 by us", "", `is not memcached: -V printed "memcached 1.6.45 by us"`},
 		"another program":                   {"echo Redis server v=7.2.4", "", `is not memcached: -V printed "Redis server v=7.2.4"`},
 		"a missing library":                 {"echo no such library >&2; exit 127", "", `is not memcached: -V printed "no such library": exit status 127`},
 	} {

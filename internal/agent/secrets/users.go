@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,7 +32,10 @@ const (
 
 var errAccepted = errors.New("memcached still accepts the former login")
 
-var userName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+const (
+	userCharacters = "abcdefghijklmnopqrstuvwxyz0123456789._-"
+	maxUserName    = 64
+)
 
 // users are those who may log in to memcached, without the agent's own.
 type users struct {
@@ -114,7 +116,7 @@ func validUsers(list []user, own string) (*users, error) {
 		case u.name == "username" || u.name == "password":
 			return nil, fmt.Errorf("the Secret has the entry %s, as Secrets of type kubernetes.io/basic-auth do; an entry is a user, and its value the password, "+
 				"as in kubectl create secret generic NAME --from-literal=USER=PASSWORD", u.name)
-		case !userName.MatchString(u.name):
+		case u.name == "" || len(u.name) > maxUserName || strings.Trim(u.name, userCharacters) != "":
 			return nil, fmt.Errorf("user %q: use 1 to 64 of the characters a-z, 0-9, '.', '_' and '-'", u.name)
 		case u.password == "":
 			return nil, fmt.Errorf("the password of user %s is empty", u.name)
