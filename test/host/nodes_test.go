@@ -37,7 +37,9 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	m := s.Available("cache")
 	set, stop, stopEndpoints := s.Written("cache", 0, size), s.Probes("cache", 1), s.EndpointProbes("cache", 1)
 	pod := s.Shard(m, 0).PodName
-	s.Must(k.Annotate(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: pod}, v1beta1.AnnotationMove, "now"))
+	if code, output := s.plugin()("move", "cache", "0", "-n", s.Namespace); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, output)
+	}
 	s.Await("cache", "no other node", func(m *v1beta1.Memcached) error {
 		if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node "+firstNode) || !strings.Contains(u.Message, "node") || m.Status.Shards[0].PodName != pod {
 			return fmt.Errorf("%+v", u)
