@@ -140,6 +140,9 @@ func (c *Cluster) Observe(ctx context.Context, key client.ObjectKey, explain fun
 		in.Omitted = append(in.Omitted, "items, memory and hits: "+explain(err))
 	}
 	in.Agents = agents
+	if err == nil { // or the user may not query them, or they don't answer
+		in.Samples, _ = c.samples(ctx, m)
+	}
 	return in, nil
 }
 

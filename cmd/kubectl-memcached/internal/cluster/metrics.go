@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -25,6 +26,35 @@ func (c *Cluster) FirstMemcacheds(ctx context.Context, namespace string, most in
 	}
 	kept := min(most, len(list.Items))
 	return list.Items[:kept], more + int64(len(list.Items)-kept), nil
+}
+
+// Sizes reads what the screen of the memory of a Memcached shows.
+func (c *Cluster) Sizes(ctx context.Context, key client.ObjectKey, explain func(error) string) (screen.Input, error) {
+	m, err := c.Memcached(ctx, key)
+	if err != nil {
+		return screen.Input{}, err
+	}
+	in := screen.Input{Memcached: m, Now: c.Now()}
+	if in.Samples, err = c.samples(ctx, m); err != nil {
+		in.Omitted = append(in.Omitted, "metrics: "+explain(err))
+	}
+	return in, nil
+}
+
+// samples returns the metrics of the shards of a Memcached, by pod, and the first error.
+func (c *Cluster) samples(ctx context.Context, m *v1beta1.Memcached) (map[string]screen.Sample, error) {
+	var shards []screen.Place
+	for _, s := range m.Status.Shards {
+		if s.PodName != "" {
+			shards = append(shards, screen.Place{Namespace: m.Namespace, Memcached: m.Name, Shard: s.Name, Pod: s.PodName})
+		}
+	}
+	all, failed := c.Metrics(ctx, shards)
+	byPod := map[string]screen.Sample{}
+	for place, sample := range all {
+		byPod[place.Pod] = sample
+	}
+	return byPod, errors.Join(failed...)
 }
 
 // Metrics returns the metrics of the agents of shards, by pod, and an error for each namespace that has one.

@@ -92,7 +92,7 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients(),
-		p.get(), p.set(), p.delete(), p.shell(), p.ring(), p.report(), p.top())
+		p.get(), p.set(), p.delete(), p.shell(), p.ring(), p.report(), p.top(), p.size())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Show the release of the plugin", Args: cobra.NoArgs,
 		Run: func(*cobra.Command, []string) { fmt.Fprintln(p.streams.Out, version) },

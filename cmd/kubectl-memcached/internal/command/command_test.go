@@ -86,6 +86,9 @@ func (f fakePods) Logs(context.Context, string, string, string, bool) ([]byte, e
 }
 
 func (f fakePods) Metrics(_ context.Context, namespace, pod string) (string, error) {
+	if f.metrics == nil {
+		return "", f.err
+	}
 	return f.metrics(namespace, pod)
 }
 

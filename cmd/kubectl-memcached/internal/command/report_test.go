@@ -36,6 +36,7 @@ func (w *world) createSecrets() {
 		w.t.Fatal(err)
 	}
 	w.pods.logs = `{"level":"info","msg":"memcached is serving"}` + "\n" +
+		`{"level":"info","msg":"Starting EventSource","source":"kind source"}` + "\n" + `{"level":"info","source":{"kind":"Pod"}}` + "\n" +
 		`{"level":"info","msg":"<30 get ` + marker + `","source":"memcached"}` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="<30 set ` + marker + ` 0 0 1" source=memcached` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="an older agent"` + "\n" +
@@ -80,7 +81,7 @@ func TestReportContainsNoSecrets(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"memcached.yaml": {"name: cache\n", "phase: Running"}, "pods.yaml": {"name: TOKEN", "image: proxy:1", "/opt/agent/agent", v1beta1.AnnotationRestart + `: "1"`},
-		"logs/cache-0-a.log": {"memcached is serving", "an older agent"}, "logs/cache-0-a.previous.log": {"memcached is serving"},
+		"logs/cache-0-a.log": {"memcached is serving", "an older agent", "EventSource", `{"kind":"Pod"}`}, "logs/cache-0-a.previous.log": {"memcached is serving"},
 		"agents/cache-1-b.json": {`"items"`}, "why.txt": {"default/cache is Running"}, "events.yaml": nil,
 		"manifest.txt": {"logs/cache-0-a.log: 4 lines of memcached", "the operator's logs: namespace memcached-operator-system has no pod of it"},
 	} {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -108,4 +109,20 @@ func TestTopShowsTheOtherNamespaces(t *testing.T) {
 	if n := strings.Count(w.out.String(), "Not shown"); n != 1 || reads["closed/cache-1-x"] != 0 {
 		t.Errorf("%d messages about one namespace, and %v", n, reads)
 	}
+}
+
+func TestSizeSaysWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.pods.metrics = func(_, pod string) (string, error) {
+		if pod == "cache-1-b" {
+			return "", context.DeadlineExceeded
+		}
+		return "memcached_agent_recommended_memory_bytes{reason=\"Unused\"} 33554432\n", nil
+	}
+	w.want(w.run("size", "cache"), 0, "Not shown  metrics: reading the metrics of pod cache-1-b in namespace default: context deadline exceeded", "")
+	w.want(w.run("size", "cache", "-o", "json"), 0, `"reason": "Unused"`, "")
+	w.want(w.run("status", "cache"), 0, "default/cache is Running", "")
+	w.pods.metrics = func(_, pod string) (string, error) { return "", cannot("create", "", "pods/portforward", pod) }
+	w.want(w.run("size", "cache"), 0, "Not shown  metrics: bob lacks the permission to create pods/portforward in namespace default.", "")
 }

@@ -18,6 +18,8 @@ type Input struct {
 	Memcached *v1beta1.Memcached
 	// Agents are the answers of the agents, by the name of their pod.
 	Agents map[string]wire.Status
+	// Samples are the metrics of the agents, by the name of their pod.
+	Samples map[string]Sample
 	// Backups of this Memcached.
 	Backups []v1beta1.MemcachedBackup
 	// Omitted says in sentences what couldn't be read, and why.

@@ -90,10 +90,10 @@ func RedactLog(log []byte, most int) (kept []byte, lines int) {
 
 func isOfMemcached(line []byte) bool {
 	var entry struct {
-		Source string `json:"source"`
+		Source any `json:"source"`
 	}
 	if err := json.Unmarshal(line, &entry); err == nil {
-		return entry.Source != ""
+		return entry.Source == "memcached"
 	}
 	// A line of JSON that can't be read may be of memcached.
 	return line[0] == '{' || bytes.Contains(line, []byte(" source=memcached"))

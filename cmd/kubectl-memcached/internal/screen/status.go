@@ -33,6 +33,8 @@ type Status struct {
 	LastUpdate  *v1beta1.UpdateCost `json:"lastUpdate,omitempty"`
 	LastBackup  *Backup             `json:"lastBackup,omitempty"`
 	Certificate *v1beta1.TLSStatus  `json:"certificate,omitempty"`
+	// Recommendation is the memory that a shard needs, if it is another one.
+	Recommendation string `json:"recommendation,omitempty"`
 	// Omitted says in sentences what couldn't be read, and why.
 	Omitted []string `json:"omitted,omitempty"`
 
@@ -84,7 +86,7 @@ func NewStatus(in Input) Status {
 	s := Status{
 		Namespace: m.Namespace, Name: m.Name, State: stateOf(m), Sentence: sentence(m), Version: m.Status.Version, TargetVersion: m.Status.TargetVersion,
 		Shards: make([]Shard, 0, len(m.Status.Shards)), BlockedBy: blockers(m), LastUpdate: m.Status.LastUpdate, LastBackup: lastBackup(in.Backups),
-		Certificate: m.Status.TLS, Omitted: in.Omitted, now: in.Now,
+		Certificate: m.Status.TLS, Recommendation: recommendation(in), Omitted: in.Omitted, now: in.Now,
 	}
 	if m.Spec.Memory != nil {
 		s.Memory = m.Spec.Memory.String()
@@ -229,6 +231,9 @@ func (s Status) facts() string {
 	}
 	if c := s.Certificate; c != nil && c.NotAfter != nil {
 		line("Certificate", certificate(*c, s.now))
+	}
+	if s.Recommendation != "" {
+		line("Memory", s.Recommendation)
 	}
 	for _, o := range s.Omitted {
 		line("Not shown", o)
