@@ -12,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -38,17 +39,23 @@ type memoryFile struct {
 
 // sampleIdle estimates periodically what memory no client uses, until done is closed. It sends
 // no request for an item, so that memcached's own statistics don't change.
-func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile) {
+func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *size) {
 	ticker := time.NewTicker(idleInterval)
 	defer ticker.Stop()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
-		sample, err := file.sampleIdle(ctx, c.Server)
-		cancel()
+		var items []sizing.Item
+		sample, err := file.sampleIdle(ctx, c.Server, &items)
 		if err != nil {
 			sample = nil
 		}
+		var report *sizing.Report
+		if sample != nil {
+			report = size.add(ctx, c, file, items)
+		}
+		cancel()
 		c.Idle.Store(sample)
+		c.Size.Store(report)
 		select {
 		case <-done:
 			return
@@ -58,7 +65,7 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile) {
 }
 
 // sampleIdle returns nil if too much of the file doesn't have the expected layout.
-func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*metrics.Idle, error) {
+func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server, items *[]sizing.Item) (*metrics.Idle, error) {
 	file, err := datadir.OpenMemory(m.dataDir, m.arguments, m.version)
 	if err != nil {
 		return nil, err
@@ -72,7 +79,10 @@ func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*me
 	uses := m.uses.Load()
 	report, err := file.Sample(clock, mappedAt("/proc", m.pid, datadir.MemoryPath(m.dataDir)), idlePlaces, func(item memfile.Sampled) {
 		used, read := uses.Of(item.CAS, clock.At(item.LastAccess), item.Fetched)
-		sample.Add(uint32(max(now.Sub(used), 0)/time.Second), read, item.Bytes)
+		age := uint32(max(now.Sub(used), 0) / time.Second)
+		sample.Add(age, read, item.Bytes)
+		*items = append(*items, sizing.Item{Age: age, Left: item.Expires - min(item.Expires, clock.Now),
+			Fetched: read, Active: item.Active, Bytes: float64(item.Bytes), Count: item.Items})
 	})
 	if err != nil || report.Unreadable*idleUnreadable > report.Items+report.Skipped+report.Unreadable {
 		return nil, err

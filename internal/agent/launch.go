@@ -142,7 +142,7 @@ func (s *supervisor) serve() {
 	go s.process.Client.SampleLookups(s.process.Done)
 	go s.history.Probe(s.process.Client, s.process.Done)
 	if s.metricsListen != "" {
-		go sampleIdle(s.process.Client, s.process.Done, s.memoryFile())
+		go sampleIdle(s.process.Client, s.process.Done, s.memoryFile(), s.size)
 	}
 	if s.discoveryListen != "" {
 		go discovery.StoreItem(s.process.Done, s.process.Client, s.podInfoDir, s.log)

@@ -51,6 +51,7 @@ type supervisor struct {
 	kept    kept
 	// uses contains nil unless another pod handed over the items.
 	uses *atomic.Pointer[handover.Uses]
+	size *size
 	// states contains the latest state, for readers on any goroutine.
 	states *serve.States
 	now    func() time.Time

@@ -105,7 +105,8 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets, uses: &atomic.Pointer[handover.Uses]{},
 	}
-	s.kept = kept{handover.UsesName: {
+	s.size = &size{now: s.now}
+	s.kept = kept{"size": s.size.keeper(), handover.UsesName: {
 		export: func() []byte { return s.uses.Load().Content() },
 		load:   func(content []byte) { s.uses.Store(handover.ParseUses(content)) },
 	}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
+	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -31,6 +32,8 @@ type Input struct {
 	EvictionAge float64
 	// Idle is nil before the first sample, and if the memory file can't be read.
 	Idle *Idle
+	// Size is nil likewise.
+	Size *sizing.Report
 }
 
 // IdleTimes are the times of Idle in seconds, with their labels.
@@ -162,6 +165,13 @@ var (
 	requestedBytes = slot("items:mem_requested")
 	evicted        = slot("items:evicted")
 	evictedTime    = slot("items:evicted_time")
+	getHits        = slot("stats:get_hits")
+	touchHits      = slot("stats:touch_hits")
+	stored         = slot("stats:cmd_set")
+	evictions      = slot("stats:evictions")
+	evictedUnread  = slot("stats:evicted_unfetched")
+	refused        = slot("stats:store_no_memory")
+	memoryLimit    = slot("stats:limit_maxbytes")
 )
 
 // slabBytes returns the memory of the slab pages by what it is used for.
@@ -231,7 +241,47 @@ func (w *writer) agent(in *Input) {
 	if in.Idle != nil {
 		in.Idle.write(w)
 	}
+	w.size(in)
 }
+
+// usedWithin are the labels of Report.Used.
+var usedWithin = [...]string{"5m", "1h", "1d", "7d"}
+
+// size writes the recommended memory with its inputs, or why there is none.
+func (w *writer) size(in *Input) {
+	reason := sizing.NoData
+	switch {
+	case !in.Serving:
+		reason = sizing.Updating
+	case in.Size != nil && in.Size.Bytes > 0:
+		w.sample("memcached_agent_recommended_memory_bytes", label("reason", string(in.Size.Reason)), float64(in.Size.Bytes))
+		reason = ""
+	case in.Size != nil:
+		reason = in.Size.Reason
+	}
+	if reason != "" {
+		w.sample("memcached_agent_recommendation_absent", label("reason", string(reason)), 1)
+	}
+	if in.Size == nil {
+		return
+	}
+	w.sample("memcached_agent_recommendation_observed_seconds", "", in.Size.Observed.Seconds())
+	for i, window := range usedWithin {
+		w.sample("memcached_agent_used_memory_bytes", label("window", window), in.Size.Used[i])
+	}
+	for i, part := range sizing.Parts {
+		w.sample("memcached_agent_lost_hits_ratio", label("memory", strconv.Itoa(part)), in.Size.Lost[i])
+	}
+}
+
+// Counters returns what the recommended memory follows from.
+func (r *Reading) Counters() sizing.Counters {
+	v := r.class[0].values
+	return sizing.Counters{Hits: v[getHits] + v[touchHits], Stored: v[stored], Evicted: v[evictions], EvictedUnread: v[evictedUnread], Refused: v[refused]}
+}
+
+// Limit is memcached's memory limit.
+func (r *Reading) Limit() float64 { return r.class[0].values[memoryLimit] }
 
 func (w *writer) process(p *Process) {
 	w.sample("memcached_process_cpu_seconds_total", "", p.CPUSeconds)

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/forwarder"
+	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -98,7 +99,7 @@ func fullInput(t testing.TB) *Input {
 	at := time.Unix(1_800_000_000, 250_000_000)
 	start := wire.Start{Result: wire.StartHandedOver, Items: 90, ItemsBefore: 100, At: at, HandoverSeconds: 12.5, GapSeconds: 0.25, Mode: wire.ModeAvailable, StaleSeconds: 0.5}
 	in := &Input{
-		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, Idle: idle(), WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
+		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, Idle: idle(), Size: &sizing.Report{Recommendation: sizing.Recommendation{Bytes: 5 << 20, Reason: sizing.Unused}, Observed: time.Hour, Used: [4]float64{1, 2, 3, 4}, Lost: [5]float64{.5, .4, .3, .2, .1}}, WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
 		Connections: &forwarder.Connections{Silent: 7, Forwarded: 5, Plain: 3, AllPlain: 11, Refused: 9},
 		Process:     Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
 		Status: wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", Start: start, ArgumentsError: "refused",
@@ -161,7 +162,7 @@ func TestAnswersAreThoseOfTheTable(t *testing.T) {
 			}
 		}
 		for _, f := range families {
-			if want := classes || !f.Classes; written[f.Name] != want {
+			if want := (classes || !f.Classes) && f.Name != "memcached_agent_recommendation_absent"; written[f.Name] != want {
 				t.Errorf("%s is written: %t, with classes %t", f.Name, written[f.Name], classes)
 			}
 			if f.Help == "" || !slices.Contains([]string{"counter", "gauge", "histogram"}, f.Type) {
@@ -196,6 +197,23 @@ func TestWithoutMemcachedTheAgentAnswers(t *testing.T) {
 	for _, name := range []string{"memcached_version", "memcached_current_items", "memcached_process", "memcached_agent_slab", "NaN"} {
 		if strings.Contains(got, name) {
 			t.Errorf("%s of a memcached that does not answer", name)
+		}
+	}
+}
+
+func TestWithoutARecommendationTheReasonIsWritten(t *testing.T) {
+	for want, change := range map[sizing.Reason]func(*Input){
+		sizing.Updating: func(in *Input) { in.Serving = false },
+		sizing.NoData:   func(in *Input) { in.Size = nil },
+		sizing.Observing: func(in *Input) {
+			in.Size = &sizing.Report{Recommendation: sizing.Recommendation{Reason: sizing.Observing}}
+		},
+	} {
+		in := fullInput(t)
+		change(in)
+		got := string(Append(nil, in, false))
+		if !strings.Contains(got, `memcached_agent_recommendation_absent{reason="`+string(want)+`"} 1`) || strings.Contains(got, "memcached_agent_recommended_memory_bytes") {
+			t.Errorf("%s: %s", want, got)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -21,6 +22,8 @@ type Client struct {
 	Clock atomic.Pointer[protocol.Clock]
 	// Idle is the last sample of the memory file, nil before it.
 	Idle atomic.Pointer[metrics.Idle]
+	// Size is what follows from the samples for the size of the shard, nil if the last one failed.
+	Size atomic.Pointer[sizing.Report]
 	// Restored counts the settings that a client had changed, and DroppedLines those of memcached's log that the agent
 	// has not logged.
 	Restored, DroppedLines atomic.Int64

@@ -126,6 +126,7 @@ func (c *collector) collect() metrics.Input {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())
 		in.Idle = current.Client.Idle.Load()
+		in.Size = current.Client.Size.Load()
 	}
 	return in
 }

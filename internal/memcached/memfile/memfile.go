@@ -93,6 +93,7 @@ const (
 	flagCAS       = 2
 	flagSlabbed   = 4 // a free chunk
 	flagFetched   = 8
+	flagActive    = 16
 	flagChunked   = 32
 	flagChunk     = 64
 	flagExtstore  = 128

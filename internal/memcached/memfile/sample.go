@@ -15,6 +15,12 @@ type Sampled struct {
 	Fetched bool
 	// CAS is 0 for a memcached with -C.
 	CAS uint64
+	// Active means that memcached doesn't record further reads for now.
+	Active bool
+	// Expires is in seconds of memcached's clock, 0 if the item never does.
+	Expires uint32
+	// Items is the number of items for which it stands.
+	Items float64
 	// Bytes is the memory for which the item stands. Their sum estimates the memory of the
 	// chunks that contain items.
 	Bytes int64
@@ -66,13 +72,13 @@ func (f *File) Sample(clock Clock, base uint64, places int, visit func(Sampled))
 				continue // deleted
 			}
 		}
-		f.sampled(chunk, clock, bytes, visit, &report)
+		f.sampled(chunk, clock, bytes, length, visit, &report)
 	}
 	return report, nil
 }
 
-// sampled visits the item whose header is at the start of a chunk.
-func (f *File) sampled(chunk []byte, clock Clock, bytes int64, visit func(Sampled), report *Report) {
+// sampled visits the item whose header is at the start of a chunk of a size.
+func (f *File) sampled(chunk []byte, clock Clock, bytes, size int64, visit func(Sampled), report *Report) {
 	flags := flagsOf(chunk)
 	if flags&flagLinked == 0 {
 		return
@@ -92,5 +98,6 @@ func (f *File) sampled(chunk []byte, clock Clock, bytes int64, visit func(Sample
 		return
 	}
 	report.Items++
-	visit(Sampled{LastAccess: item.LastAccess, Fetched: flags&flagFetched != 0, CAS: item.CAS, Bytes: bytes})
+	visit(Sampled{LastAccess: item.LastAccess, Fetched: flags&flagFetched != 0, Active: flags&flagActive != 0, Expires: item.Expires,
+		CAS: item.CAS, Items: float64(bytes) / float64(max(int64(length), size)), Bytes: bytes})
 }

@@ -42,6 +42,10 @@ func TestSampleOfARecordedFile(t *testing.T) {
 	if math.Abs(float64(sum-want)) > 0.02*float64(want) || report.Unreadable != 0 || report.Skipped == 0 {
 		t.Errorf("%d bytes, want %d: %+v", sum, want, report)
 	}
+	largest := 0.0
+	if _, err := f.Sample(clock, first.base, places, func(s Sampled) { largest = max(largest, float64(s.Bytes)/s.Items) }); err != nil || largest < 1.2e6 || largest > 1.3e6 {
+		t.Errorf("an item of %.0f bytes, want 1.2 MB, %v", largest, err)
+	}
 	for name, base := range map[string]uint64{"unknown": 0, "wrong": first.base + uint64(f.layout.size)} {
 		without, report := sample(t, f, clock, base, places)
 		if report.Unreadable == 0 || without >= sum/2 {

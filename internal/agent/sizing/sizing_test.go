@@ -1,0 +1,178 @@
+package sizing
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const mib = 1 << 20
+
+// shard is a cache of 200 MiB with items of 1 MiB, observed each minute.
+type shard struct {
+	windows Windows
+	reading Reading
+	minutes int
+	// often are read all the time, daily once a day, and others never.
+	often, daily, others int
+	hits                 float64
+	each                 func(*Reading)
+}
+
+func newShard() *shard {
+	return &shard{often: 20, daily: 60, others: 20, hits: 1, reading: Reading{At: time.Unix(1e9, 0), Next: time.Minute, Memory: 200 * mib, EvictionAge: math.NaN()}}
+}
+
+func (s *shard) pass(d time.Duration) *Report {
+	for range int(d.Minutes()) {
+		s.reading.Items = s.reading.Items[:0]
+		add := func(minutes int, read bool) {
+			s.reading.Items = append(s.reading.Items, Item{Age: uint32(60 * minutes), Fetched: read, Bytes: mib, Count: 1})
+		}
+		for range s.often {
+			add(0, true)
+		}
+		for i := range s.daily {
+			add((s.minutes+24*i)%1440, true)
+		}
+		for range s.others {
+			add(s.minutes+1440, false)
+		}
+		s.reading.Counters.Hits += s.hits
+		s.reading.Counters.Stored += 10
+		if s.each != nil {
+			s.each(&s.reading)
+		}
+		s.windows.Add(s.reading)
+		s.reading.At = s.reading.At.Add(time.Minute)
+		s.minutes++
+	}
+	return s.windows.Report()
+}
+
+func (s *shard) want(t *testing.T, after time.Duration, reason Reason, least, most int64) {
+	t.Helper()
+	if r := s.pass(after); r.Reason != reason || r.Bytes < least*mib || r.Bytes > most*mib {
+		t.Errorf("%d MiB, %s, lost %v; want %d to %d, %s", r.Bytes/mib, r.Reason, r.Lost, least, most, reason)
+	}
+}
+
+func TestMemoryThatIsNotNeeded(t *testing.T) {
+	s := newShard()
+	s.want(t, 59*time.Minute, ColdStart, 0, 0)
+	s.want(t, 2*time.Minute, Observing, 0, 0)
+	s.want(t, Week-2*time.Hour, Observing, 0, 0)
+	s.want(t, 2*time.Hour, Unused, 80, 100)
+	if r := s.windows.Report(); r.Observed != Week-time.Minute && r.Observed != Week || r.Used != [4]float64{20*mib + r.Used[0] - 20*mib, r.Used[1], 80 * mib, 80 * mib} || r.Lost[0] != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHitsThatASmallerCacheLosesAreCounted(t *testing.T) {
+	s := newShard()
+	s.hits = 1000 // of which 60 a day are no percent
+	s.want(t, Week+time.Hour, Unused, 63, 64)
+	s = newShard()
+	s.daily, s.others = 160, 0
+	s.want(t, Week+time.Hour, Enough, 200, 200)
+	if r := s.windows.Report(); math.Abs(r.Lost[0]-160.0/1440) > 0.01 || r.Lost[4] > 0.02 {
+		t.Errorf("lost %v of the hits, of which %.3f are daily", r.Lost, 160.0/1440)
+	}
+}
+
+func TestMoreMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		each func(*Reading)
+		want Reason
+	}{
+		"items that were read are evicted early": {func(r *Reading) { r.EvictionAge = 600; r.Counters.Evicted += 10 }, EvictedEarly},
+		"most of them were never read":           {func(r *Reading) { r.EvictionAge = 600; r.Counters.Evicted += 10; r.Counters.EvictedUnread += 9 }, Observing},
+		"they are old":                           {func(r *Reading) { r.EvictionAge = 3700; r.Counters.Evicted += 10 }, Observing},
+		"they would expire":                      {func(r *Reading) { r.EvictionAge = 600; r.Counters.Evicted += 10; expireSoon(r) }, Observing},
+		"writes are refused":                     {func(r *Reading) { r.Counters.Refused++ }, WritesRefused},
+		"few writes are refused":                 {func(r *Reading) { r.Counters.Refused += 0.05 }, Observing},
+		"not all the time": {func(r *Reading) {
+			r.EvictionAge = math.NaN()
+			if r.At.Minute()%20 > 0 {
+				r.EvictionAge = 600
+			}
+			r.Counters.Evicted += 10
+		}, Observing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShard()
+			s.each = c.each
+			s.want(t, 59*time.Minute, ColdStart, 0, 0)
+			least := int64(0)
+			if c.want != Observing {
+				least = 250
+			}
+			s.want(t, 2*time.Minute, c.want, least, least)
+		})
+	}
+}
+
+func expireSoon(r *Reading) {
+	for i := range r.Items {
+		r.Items[i].Age, r.Items[i].Left = 100, 200
+	}
+}
+
+// The windows of a shard with another memory, or without its items, begin again.
+func TestWindowsBeginAgain(t *testing.T) {
+	s := newShard()
+	s.want(t, Week+time.Hour, Unused, 80, 100)
+	s.reading.Memory = 100 * mib
+	s.want(t, time.Hour, Observing, 0, 0)
+	s.want(t, Week+time.Hour, Enough, 100, 100)
+	s.windows = Windows{}
+	s.want(t, time.Minute, ColdStart, 0, 0)
+	if r := (&Windows{}).Report(); r.Reason != NoData || r.Bytes != 0 {
+		t.Errorf("before the first reading: %+v", r)
+	}
+}
+
+func TestWindowsMoveWithTheItems(t *testing.T) {
+	s := newShard()
+	s.pass(Week - time.Hour)
+	content := s.windows.Marshal()
+	if len(content) > 4<<10 {
+		t.Fatalf("%d bytes", len(content))
+	}
+	s.windows = Windows{}
+	if !s.windows.Unmarshal(content) {
+		t.Fatal("the windows are not read")
+	}
+	// The next memcached counts from 0, and has fewer items.
+	s.reading.Counters, s.reading.At, s.daily = Counters{}, s.reading.At.Add(time.Minute), 30
+	before := s.windows.Lost
+	s.pass(time.Minute)
+	if s.windows.Lost != before {
+		t.Error("items that the handover didn't copy count as read")
+	}
+	s.want(t, 2*time.Hour, Unused, 40, 100)
+	if s.windows.Unmarshal(content[1:]) {
+		t.Error("windows of another release are read")
+	}
+}
+
+func TestAWeekWithGapsIsNotEnough(t *testing.T) {
+	s := newShard()
+	for range 8 {
+		s.pass(20 * time.Hour)
+		s.reading.At = s.reading.At.Add(4 * time.Hour)
+	}
+	s.want(t, time.Minute, Observing, 0, 0)
+}
+
+// After an outage of the agent, nothing is known about the time in between.
+func TestReadingsFarApartDoNotCount(t *testing.T) {
+	s := newShard()
+	s.pass(time.Hour)
+	before := s.windows.Lost
+	s.reading.At, s.daily = s.reading.At.Add(time.Hour), 0
+	s.pass(time.Minute)
+	if s.windows.Lost != before {
+		t.Error("items that disappeared within an hour count as read")
+	}
+}
