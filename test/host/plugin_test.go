@@ -44,6 +44,7 @@ var uses = []use{
 	{args: "clients cache", rights: "get memcacheds,create pods/exec", says: "cache-1:"},
 	{args: "ring cache", rights: "get memcacheds,create pods/exec", code: 3, says: "it is unclear"},
 	{args: "top cache", rights: readsMemcached, says: "create pods/portforward"},
+	{args: "size cache", rights: readsMemcached, says: "create pods/portforward"},
 	{args: "pause cache", rights: "patch memcacheds", says: "is paused", effect: isPaused(true)},
 	{args: "resume cache", rights: "patch memcacheds", says: "isn't paused", effect: isPaused(false)},
 	{args: "retry cache", rights: "patch memcacheds", says: "retries", effect: func(s *space) error {
