@@ -87,6 +87,39 @@ func TestChangesWaitForAnAnnouncedStop(t *testing.T) {
 	})
 }
 
+// The kubelet may start a container before it updates the annotations.
+func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
+	const desired = `["-m","64","-t","2"]`
+	for name, c := range map[string]struct {
+		arrive bool
+		want   int
+	}{
+		"that arrive a moment later":                     {true, 4},
+		"and starts with the previous ones without them": {false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.run()
+				p.memcached.latest().add(7)
+				p.announce(wire.AnnounceArguments("upgrade", desired))
+				if err := p.stop(); err != nil {
+					t.Fatal(err)
+				}
+				if c.arrive {
+					time.AfterFunc(500*time.Millisecond, func() { p.annotate(wire.ArgumentsFile, desired) })
+				}
+				status := p.run()
+				p.wantStart(status, wire.StartWarm, 7, "")
+				p.pass(time.Minute)
+				if now := p.status(); len(now.Arguments) != c.want || now.PID != status.PID {
+					t.Errorf("%+v, after a start with the arguments %q", now, status.Arguments)
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
 func TestRejectedArgumentsStopNoMemcached(t *testing.T) {
 	for name, c := range map[string]struct{ arguments, want string }{
 		"memcached exits with them": {`["-m","64","-t","0"]`, "memcached does not start with them: memcached exited unexpectedly with code 71: too few threads"},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -80,45 +79,6 @@ func TestNewVersionAndArgumentsAreAppliedInOneStart(t *testing.T) {
 			handleAnnotations(s)
 			wantUnchanged(s, status)
 			if n := strings.Count(s.Log.String(), "Started memcached"); n != 1 {
-				t.Errorf("memcached was started %d times", n)
-			}
-		})
-	}
-}
-
-// The kubelet may start a container before it updates the annotations.
-func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		arrive bool
-		want   []string
-	}{
-		"that arrive a moment later":                     {true, []string{"-t", "2"}},
-		"and starts with the previous ones without them": {false, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(pods.Middle)
-			s.Run()
-			pods.Fill(t, s.Address(), 1000)
-			s.Announce(agentwire.AnnounceArguments("upgrade", s.Arguments("-t", "2")))
-			s.Signal(syscall.SIGTERM)
-			if status := s.Exit(); status != 0 {
-				t.Errorf("status %d", status)
-			}
-			s.Memcached = pods.MemcachedPath(pods.Newest)
-			if c.arrive {
-				time.AfterFunc(500*time.Millisecond, func() { s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2")) })
-			}
-			status := s.Run()
-			pods.WantWarm(t, status, 1000)
-			handleAnnotations(s)
-			now := s.Status()
-			if got, want := fmt.Sprintf("%q", now.Arguments), s.Arguments(c.want...); strings.ReplaceAll(got, " ", ",") != want {
-				t.Errorf("arguments %s, want %s", got, want)
-			}
-			if n := strings.Count(s.Log.String(), "Started memcached"); n != 1 || now.PID != status.PID {
 				t.Errorf("memcached was started %d times", n)
 			}
 		})
