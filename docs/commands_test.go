@@ -209,7 +209,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
 	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "drain": false, "events": false, "exec": true, "explain": false, "get": true,
-	"label": true, "logs": false, "memcached": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
+	"krew": false, "label": true, "logs": false, "memcached": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 
 // withValue are the flags whose value is the next word.

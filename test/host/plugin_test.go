@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,17 +34,17 @@ const readsMemcached = "get memcacheds"
 // uses are those of all verbs, in the order in which they run.
 var uses = []use{
 	{args: "version", says: "dev"},
-	{args: "set cache greeting hello", rights: "get memcacheds,create pods/portforward", says: " stores 5 bytes"},
-	{args: "get cache greeting", rights: "get memcacheds,create pods/portforward", says: "hello"},
-	{args: "shell cache --shard 0", rights: "get memcacheds,create pods/portforward", says: "VERSION "},
-	{args: "delete cache greeting", rights: "get memcacheds,create pods/portforward", says: "has deleted the key"},
+	{args: "set cache greeting hello", rights: "get memcacheds, create pods/portforward", says: " stores 5 bytes"},
+	{args: "get cache greeting", rights: "get memcacheds, create pods/portforward", says: "hello"},
+	{args: "shell cache --shard 0", rights: "get memcacheds, create pods/portforward", says: "VERSION "},
+	{args: "delete cache greeting", rights: "get memcacheds, create pods/portforward", says: "has deleted the key"},
 	{args: "status cache", rights: readsMemcached, says: "create pods/portforward"}, // for what it omits
 	{args: "status -A", code: 5, says: " lacks the permission to list memcacheds.cache.memcached-operator.io in all namespaces. "},
 	{args: "why cache", rights: readsMemcached, says: "cache"},
 	{args: "report cache", rights: readsMemcached, says: " files"},
-	{args: "hotkeys cache 0 --for 1s", rights: "get memcacheds,create pods/exec", says: "cache-0:"},
-	{args: "clients cache", rights: "get memcacheds,create pods/exec", says: "cache-1:"},
-	{args: "ring cache", rights: "get memcacheds,create pods/exec", code: 3, says: "it is unclear"},
+	{args: "hotkeys cache 0 --for 1s", rights: "get memcacheds, create pods/exec", says: "cache-0:"},
+	{args: "clients cache", rights: "get memcacheds, create pods/exec", says: "cache-1:"},
+	{args: "ring cache", rights: "get memcacheds, create pods/exec", code: 3, says: "it is unclear"},
 	{args: "top cache", rights: readsMemcached, says: "create pods/portforward"},
 	{args: "size cache", rights: readsMemcached, says: "create pods/portforward"},
 	{args: "pause cache", rights: "patch memcacheds", says: "is paused", effect: isPaused(true)},
@@ -54,18 +56,18 @@ var uses = []use{
 		}
 		return err
 	}},
-	{args: "restart cache 0", rights: "get memcacheds,patch pods", says: "cache-0 has restarted: Warm"},
-	{args: "backup cache --claim backups", rights: "get memcacheds,create memcachedbackups", says: "is created", effect: func(s *space) error {
+	{args: "restart cache 0", rights: "get memcacheds, patch pods", says: "cache-0 has restarted: Warm"},
+	{args: "backup cache --claim backups", rights: "get memcacheds, create memcachedbackups", says: "is created", effect: func(s *space) error {
 		var all v1beta1.MemcachedBackupList
 		s.Must(k.List(s.Ctx, &all, client.InNamespace(s.Namespace)))
 		return k.Complete(s.Ctx, &all.Items[0], nil)
 	}},
-	{args: "restore cache", rights: "get memcacheds,list memcachedbackups,create memcachedrestores", says: "loads MemcachedBackup", effect: func(s *space) error {
+	{args: "restore cache", rights: "get memcacheds, list memcachedbackups, create memcachedrestores", says: "loads MemcachedBackup", effect: func(s *space) error {
 		var all v1beta1.MemcachedRestoreList
 		s.Must(k.List(s.Ctx, &all, client.InNamespace(s.Namespace)))
 		return k.Complete(s.Ctx, &all.Items[0], nil)
 	}},
-	{args: "move cache 1", rights: "get memcacheds,patch pods", says: "cache-1 moves off node", effect: func(s *space) error {
+	{args: "move cache 1", rights: "get memcacheds, patch pods", says: "cache-1 moves off node", effect: func(s *space) error {
 		s.Await("cache", "the move", func(m *v1beta1.Memcached) error { // which no other node has room for
 			if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node") {
 				return fmt.Errorf("the update is %+v", u)
@@ -74,7 +76,7 @@ var uses = []use{
 		})
 		return nil
 	}},
-	{args: "move cache 1 --cancel", rights: "get memcacheds,patch pods", says: "cache-1 stays"},
+	{args: "move cache 1 --cancel", rights: "get memcacheds, patch pods", says: "cache-1 stays"},
 }
 
 func isPaused(want bool) func(*space) error {
@@ -163,13 +165,20 @@ func TestVerbsOfThePluginNeedTheirRightsOnly(t *testing.T) {
 	}))
 	s.Available("cache")
 	_, verbs := plugin("__complete", "")
+	root, err := cluster.Root()
+	s.Must(err)
+	page, err := os.ReadFile(filepath.Join(root, "docs/kubectl-plugin.md"))
+	s.Must(err)
 	tested := map[string]bool{"completion": true, "help": true}
 	for i, u := range uses {
 		verb := strings.Fields(u.args)[0]
 		tested[verb] = true
 		t.Run(u.args, func(t *testing.T) {
 			s := s.in(t)
-			rights := strings.FieldsFunc(u.rights, func(r rune) bool { return r == ',' })
+			if row := regexp.MustCompile("(?m)^\\|.*`" + verb + "`.*? \\| " + u.rights + " \\|"); u.rights != "" && !row.Match(page) {
+				t.Errorf("the table in docs/kubectl-plugin.md doesn't say that %s needs %s", verb, u.rights)
+			}
+			rights := strings.FieldsFunc(strings.ReplaceAll(u.rights, ", ", ","), func(r rune) bool { return r == ',' })
 			if len(rights) > 0 {
 				lacking := fmt.Sprintf("lacks-%d", i)
 				s.user(lacking, rights[:len(rights)-1]...)
