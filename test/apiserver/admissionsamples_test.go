@@ -2,11 +2,11 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // applyAdmissionSamples creates policies of config/samples/admission, those for this operator's kinds in the
@@ -50,9 +50,11 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env.applyAdmissionSamples("memcacheds.yaml", "namespace-svc.yaml")
 	rejection := func(o client.Object) (err error) {
 		// An API server uses each new policy after a moment.
-		env.Must(wait.PollUntilContextTimeout(env.Ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-			err = admin.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
-			return err != nil, nil
+		env.Must(cluster.Eventually(env.Ctx, "the rejection of "+o.GetName(), func(ctx context.Context) error {
+			if err = admin.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll); err == nil {
+				return errors.New("it is accepted")
+			}
+			return nil
 		}))
 		return err
 	}
@@ -154,8 +156,11 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 	}
 	const image = "pod: {image: example.com/x:1}"
 	// An API server uses a new policy after a moment.
-	env.Must(wait.PollUntilContextTimeout(env.Ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		return only.Create(ctx, object("Memcached", "cache", image), client.DryRunAll) != nil, nil
+	env.Must(cluster.Eventually(env.Ctx, "the rejection of an image", func(ctx context.Context) error {
+		if only.Create(ctx, object("Memcached", "cache", image), client.DryRunAll) == nil {
+			return errors.New("it is accepted")
+		}
+		return nil
 	}))
 	s3 := func(field string) string {
 		return "store: {s3: {bucket: snapshots, endpoint: 'https://s3.example.com', " + field + "}}"
