@@ -120,6 +120,7 @@ var scenarios = map[string]scenario{
 	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
 	"recreated at once":                    {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": middle})}},
 	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
+	"a set is deleted without its pod":     {begins: spec{"size": int64(1)}, then: []func(*World){orphans("cache-0")}, keeps: true, settles: true},
 	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), deletesPod("cache-1")}, seconds: 2},
 	"a refill":                             {begins: spec{"size": int64(2), "backup": spec{"refill": spec{"mode": "NewestBackup", "maxAgeSeconds": int64(86400)}}}, then: []func(*World){deletesPod("cache-1")}},
 	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "access": spec{"hashing": spec{"algorithm": "Ketama"}}, "backup": spec{"bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}})}, filled: true, settles: true},
@@ -146,7 +147,6 @@ var scenarios = map[string]scenario{
 	"a version, and back in the middle, and new pods get another image": {begins: upstream, policy: mirrorsNewPods, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0"), set(spec{"version": middle})}, keeps: true, settles: true},
 
 	// Bugs that the seeds found.
-	"a set is deleted without its pod":                                {begins: spec{"size": int64(1)}, then: []func(*World){orphans("cache-0")}, keeps: true, settles: true},
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
 	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(simtest.KindService, "cache-1"), frees(simtest.KindService, "cache-1")}, seconds: 40, keeps: true},
 	"a restarted operator reads the spec from before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
