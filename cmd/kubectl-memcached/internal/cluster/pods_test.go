@@ -139,4 +139,7 @@ func TestForbiddenStreamIsAForbiddenRequest(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	if _, err := p.Logs(t.Context(), "shop", "cache-0-a", "memcached", false); !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), text) {
+		t.Errorf("got %v of the log", err)
+	}
 }
