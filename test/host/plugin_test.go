@@ -47,6 +47,7 @@ var uses = []use{
 	{args: "ring cache", rights: "get memcacheds, create pods/exec", code: 3, says: "it is unclear"},
 	{args: "top cache", rights: readsMemcached, says: "create pods/portforward"},
 	{args: "size cache", rights: readsMemcached, says: "create pods/portforward"},
+	{args: "pause cache --dry-run", rights: "patch memcacheds", says: "Without --dry-run:\ncache is paused", effect: isPaused(false)},
 	{args: "pause cache", rights: "patch memcacheds", says: "is paused", effect: isPaused(true)},
 	{args: "resume cache", rights: "patch memcacheds", says: "isn't paused", effect: isPaused(false)},
 	{args: "retry cache", rights: "patch memcacheds", says: "retries", effect: func(s *space) error {

@@ -51,6 +51,8 @@ type plugin struct {
 	connect func() (*cluster.Cluster, error)
 	// pause waits until it is time to look again; it returns false if the user has interrupted.
 	pause func(ctx context.Context, d time.Duration) bool
+	// dryRun is whether the API server checks writes only.
+	dryRun bool
 	// began is whether the arguments were accepted.
 	began bool
 }
@@ -91,7 +93,8 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.status(), p.why(), p.restart(), p.move(), p.pauseVerb(), p.resume(), p.retry(), p.backup(), p.restore(), p.hotkeys(), p.clients(),
+	root.AddCommand(p.status(), p.why(), p.addDryRun(p.restart()), p.addDryRun(p.move()), p.addDryRun(p.pauseVerb()), p.addDryRun(p.resume()),
+		p.addDryRun(p.retry()), p.addDryRun(p.backup()), p.addDryRun(p.restore()), p.hotkeys(), p.clients(),
 		p.get(), p.set(), p.delete(), p.shell(), p.ring(), p.report(), p.top(), p.size())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Show the release of the plugin", Args: cobra.NoArgs,
@@ -117,7 +120,17 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 		return nil, client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
 	}
 	c, err := p.connect()
+	if err == nil && p.dryRun {
+		fmt.Fprintln(p.streams.ErrOut, "A dry run changes nothing. Without --dry-run:")
+		c.Client = client.NewDryRunClient(c.Client)
+	}
 	return c, client.ObjectKey{Namespace: namespace, Name: name}, err
+}
+
+// addDryRun adds the flag of a verb that writes objects.
+func (p *plugin) addDryRun(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "Let the API server check the request, and change nothing")
+	return cmd
 }
 
 // find returns the cluster, and a Memcached in the namespace that the flags select.

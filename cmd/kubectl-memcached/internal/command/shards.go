@@ -57,7 +57,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 			if err != nil {
 				return err
 			}
-			names := args[1:]
+			names, wait := args[1:], wait && !p.dryRun
 			if all {
 				for _, s := range m.Status.Shards {
 					names = append(names, s.Name)

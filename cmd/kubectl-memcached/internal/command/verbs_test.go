@@ -93,6 +93,23 @@ func TestPauseResumeAndRetryChangeTheMemcached(t *testing.T) {
 	}
 }
 
+func TestDryRunChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache")
+	w.createPods()
+	before := simtest.Get[*v1beta1.Memcached](w.api, "cache")
+	for _, args := range []string{"restart cache --all", "move cache 0", "pause cache", "retry cache", "backup cache --claim c", "restore cache --backup b"} {
+		if code := w.run(append(strings.Fields(args), "--dry-run")...); code != 0 || w.out.Len() == 0 || !strings.Contains(w.err.String(), "A dry run changes nothing") {
+			t.Errorf("%s: exit code %d and\n%s%s", args, code, w.out.String(), w.err.String())
+		}
+	}
+	after := simtest.Get[*v1beta1.Memcached](w.api, "cache")
+	pods, restores := simtest.All[*corev1.Pod](w.api), simtest.All[*v1beta1.MemcachedRestore](w.api)
+	if after.ResourceVersion != before.ResourceVersion || pods[0].Annotations != nil || pods[1].Annotations != nil || len(w.backups())+len(restores) > 0 || w.looks > 0 {
+		t.Errorf("it has changed %+v, %+v, %+v or %+v, after %d looks", after, pods, w.backups(), restores, w.looks)
+	}
+}
+
 func TestVerbsNameTheMissingRight(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
