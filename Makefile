@@ -313,6 +313,8 @@ bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
 	@$(call with,process) go -C bench run . $* $(QUOTED_ARGS)
 bench-scale: $(CLUSTER)
 	@$(call with,cluster) go -C bench run . scale $(QUOTED_ARGS)
+bench-size:
+	@go -C bench run . size $(QUOTED_ARGS)
 
 # Draw the charts in docs/ again from the data in them, and the diagrams.
 pictures:

@@ -69,6 +69,7 @@ var memcachedRows = []row{
 		series("Evictions", "ops", query{`sum by (shard) (rate(memcached_items_evicted_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Age of evicted items", "s", query{`min by (shard) (memcached_agent_eviction_age_seconds{` + ofShards + `})`, "{{shard}}"}),
 		series("Idle items, by time without use", "bytes", query{`sum by (idle) (memcached_agent_idle_bytes{` + ofShards + `})`, "{{idle}}"}),
+		series("Recommended memory of a shard", "bytes", query{`max by (reason) (memcached_agent_recommended_memory_bytes{` + ofShards + `} or memcached_agent_recommendation_absent{` + ofShards + `} * 0)`, "{{reason}}"}),
 		series("Items", "short", query{`sum by (shard) (memcached_current_items{` + ofShards + `})`, "{{shard}}"}),
 	}},
 	{title: "Balance", panels: []panel{
@@ -97,6 +98,9 @@ var fleetRows = []row{
 		table("Versions", `count by (version) (memcached_operator_info)`),
 		table("Lowest hit ratios", `bottomk(10, memcached:hit_ratio:rate5m)`),
 		table("Most evictions", `topk(10, sum by (namespace, memcached) (rate(memcached_items_evicted_total[$__rate_interval])))`),
+		series("Memory that was used in a day", "bytes",
+			query{`sum(memcached_limit_bytes)`, "all"},
+			query{`sum(memcached_agent_used_memory_bytes{window="1d"})`, "used in a day"}),
 		table("Oldest backups", `topk(10, time() - memcached_operator_schedule_last_success_timestamp_seconds)`),
 	}},
 	{title: "Changes", panels: []panel{

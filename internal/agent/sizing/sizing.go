@@ -3,7 +3,7 @@
 //
 // The items, ordered by their last use, are a stack, and the memory of those above a depth is the size of a smaller cache.
 // What crosses a depth downwards and neither expires, is evicted, nor stays below it, has been used again: these are the
-// hits that the smaller cache would have missed. docs/adr/0030 has what was measured.
+// hits that the smaller cache would have missed. docs/adr/0031 has what was measured.
 package sizing
 
 import (
