@@ -24,8 +24,7 @@ func (c *Cluster) FirstMemcacheds(ctx context.Context, namespace string, most in
 	if list.RemainingItemCount != nil {
 		more = *list.RemainingItemCount
 	}
-	kept := min(most, len(list.Items))
-	return list.Items[:kept], more + int64(len(list.Items)-kept), nil
+	return list.Items, more, nil
 }
 
 // Sizes reads what the screen of the memory of a Memcached shows.

@@ -64,7 +64,8 @@ memcached_agent_eviction_age_seconds 7200
 func TestTopShowsRatesAndMarksSiblings(t *testing.T) {
 	w := newWorld(t)
 	w.createBusy("default", "cache", 4)
-	reads := w.serveMetrics(map[string]int{"cache-2-x": 300})
+	w.createBusy("default", "quiet", 3)
+	reads := w.serveMetrics(map[string]int{"cache-2-x": 300, "quiet-0-x": 1, "quiet-1-x": 1, "quiet-2-x": 8})
 	w.want(w.run("top", "cache"), 0, `SHARD    REQUESTS/S  HITS   EVICTION AGE  MEMORY  CONNECTIONS  CPU   DEVIATES
 cache-0  100         90.0%  120m          25.0%   12           0.10  -
 cache-1  100         90.0%  120m          25.0%   12           0.10  -
@@ -73,6 +74,10 @@ cache-3  100         90.0%  120m          25.0%   12           0.10  -
 `, "")
 	if reads["default/cache-0-x"] != 4 {
 		t.Errorf("three windows have %d samples", reads["default/cache-0-x"])
+	}
+	w.want(w.run("top", "quiet"), 0, "quiet-2  8 ", "")
+	if strings.Contains(w.out.String(), "requests") {
+		t.Errorf("10 requests a second are compared:\n%s", w.out.String())
 	}
 	w.want(w.run("top", "cache", "-o", "json"), 0, `"figure": "requests"`, "")
 	w.want(w.run("top", "cache", "-A"), exitUsage, "", "exclude each other")
