@@ -54,8 +54,8 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *
 			report = size.add(ctx, c, file, items)
 		}
 		cancel()
-		c.Idle.Store(sample)
 		c.Size.Store(report)
+		c.Idle.Store(sample)
 		select {
 		case <-done:
 			return

@@ -102,6 +102,9 @@ func wantIdle(t *testing.T, s *pods.Shard, want float64) float64 {
 	if math.Abs(idle("5m", "never")-never)+math.Abs(idle("5m", "before")-before) > most || idle("1d", "never") != 0 || idle("1d", "before") != 0 {
 		t.Errorf("after two hours: %s", m.Text)
 	}
+	if used := m.Values[`memcached_agent_used_memory_bytes{window="1d"}`]; m.Values[`memcached_agent_recommendation_absent{reason="ColdStart"}`] != 1 || used < want-most {
+		t.Errorf("the recommended memory is not unknown after a cold start, or %.0f bytes were used in a day: %s", used, m.Text)
+	}
 	if gets := m.Values[`memcached_commands_total{command="get",status="hit"}`]; gets != 0 {
 		t.Errorf("the agent has read %v items", gets)
 	}
