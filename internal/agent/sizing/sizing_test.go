@@ -176,3 +176,35 @@ func TestReadingsFarApartDoNotCount(t *testing.T) {
 		t.Error("items that disappeared within an hour count as read")
 	}
 }
+
+// memcached records neither the first read of an item as a use, nor which items it evicts.
+func TestFirstReadsCountAndEvictionsDoNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		each func(r *Reading, minute int, s *shard)
+		want float64
+	}{
+		"a first read each ten minutes": {func(r *Reading, minute int, _ *shard) {
+			for i := range minute / 10 {
+				r.Items[len(r.Items)-1-i].Fetched = true
+			}
+		}, 0.1},
+		"an eviction each ten minutes": {func(r *Reading, minute int, s *shard) {
+			r.EvictionAge = 1e9
+			if minute%10 == 9 {
+				s.others--
+				r.Counters.Evicted++
+				r.Counters.EvictedUnread++
+				r.Items = r.Items[:len(r.Items)-1]
+			}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShard()
+			s.daily, s.others = 0, 160
+			s.each = func(r *Reading) { c.each(r, s.minutes, s) }
+			if r := s.pass(2 * time.Hour); math.Abs(r.Lost[0]-c.want) > 0.03 {
+				t.Errorf("lost %v of the hits, want %.2f", r.Lost, c.want)
+			}
+		})
+	}
+}
