@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -299,6 +300,23 @@ func TestEqualPartsOfPodsShareMemory(t *testing.T) {
 }
 
 // The largest pod configuration and the largest list of shards make no object that is stored without its content.
+// Each informer transforms its objects on a goroutine of its own. The race tier runs this test.
+func TestSharedPartsOfPodsAreOnlyRead(t *testing.T) {
+	for i := range 100 {
+		var informers sync.WaitGroup
+		for range 2 {
+			informers.Go(func() {
+				limit := resource.NewQuantity(int64(i+1), resource.BinarySI)
+				volume := corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: limit}}}
+				if _, err := Transform(&appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: []corev1.Volume{volume}}}}}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		informers.Wait()
+	}
+}
+
 func TestLargestReplicaSetIsStored(t *testing.T) {
 	spec := v1beta1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}}
 	spec.Pod.Metadata.Annotations, spec.Pod.Metadata.Labels = map[string]string{}, map[string]string{}
