@@ -51,7 +51,7 @@ func (u *Uses) Of(cas uint64, accessed time.Time, fetched bool) (used time.Time,
 		return accessed, fetched
 	}
 	item := cas - u.First
-	span := min(int(float64(item)/u.Each), len(u.Idle)-1)
+	span := int(min(float64(item)/u.Each, float64(len(u.Idle)-1))) // a conversion of more than an int has is undefined
 	share := uint64(u.Read[span])
 	return time.Unix(u.At-u.Idle[span], 0), (item+1)*share/255 > item*share/255 // evenly among neighbors
 }

@@ -74,3 +74,27 @@ func TestHandoverWithoutUsesHasNone(t *testing.T) {
 		}
 	}
 }
+
+// Any content is either no uses, or answers for each item.
+func FuzzUses(f *testing.F) {
+	var sent usesSent
+	for range 1000 {
+		sent.add(time.Unix(1_700_000_000, 0), true)
+	}
+	f.Add(sent.sent(time.Unix(1_800_000_000, 0)).Content(), int64(5000), int64(7))
+	f.Add([]byte(`{"Count":9,"Each":1e-300,"Idle":[1],"Read":"AA=="}`), int64(0), int64(0))
+	f.Add([]byte(`{"Count":18446744073709551615,"Each":1,"At":-9223372036854775808,"Idle":[1,-9223372036854775808],"Read":"AP8="}`), int64(-1), int64(1))
+	f.Fuzz(func(_ *testing.T, content []byte, ahead, rejected int64) {
+		uses := ParseUses(content)
+		for _, u := range []*Uses{uses, uses.arrived(7, ahead, rejected)} {
+			if u = ParseUses(u.Content()); u == nil {
+				continue
+			}
+			var sent usesSent
+			for _, cas := range []uint64{0, u.First, u.First + 1, u.First + u.Count/2, u.First + u.Count - 1, u.First + u.Count, math.MaxUint64} {
+				sent.add(u.Of(cas, time.Time{}, false))
+			}
+			sent.sent(time.Time{}).Content()
+		}
+	})
+}
