@@ -147,8 +147,12 @@ func (w *Windows) Add(r Reading) {
 		started := w.Started
 		*w = Windows{state: state{Memory: r.Memory, Began: now, Started: cmp.Or(started, now), Today: now}}
 	}
-	for now-w.Today >= int64(day.Seconds()) {
-		w.Today += int64(day.Seconds())
+	for _, at := range []*int64{&w.Started, &w.Began, &w.Today, &w.EarlySince, &w.FullSince} {
+		*at = min(*at, now) // the clock was set back
+	}
+	passed := (now - w.Today) / int64(day.Seconds())
+	w.Today += passed * int64(day.Seconds())
+	for range min(passed, days) {
 		copy(w.Lost[1:], w.Lost[:])
 		copy(w.Hits[1:], w.Hits[:])
 		copy(w.Covered[1:], w.Covered[:])

@@ -156,6 +156,42 @@ func TestWindowsMoveWithTheItems(t *testing.T) {
 	}
 }
 
+// No content stops the agent.
+func FuzzWindows(f *testing.F) {
+	s := newShard()
+	s.pass(time.Hour)
+	f.Add(s.windows.Marshal())
+	for _, today := range []int64{math.MinInt64, math.MinInt64 / 2, math.MaxInt64} {
+		s.windows.Today = today
+		f.Add(s.windows.Marshal())
+	}
+	reading := s.reading
+	f.Fuzz(func(t *testing.T, content []byte) {
+		var w Windows
+		w.Unmarshal(content)
+		w.Memory = reading.Memory
+		w.Report()
+		for range 2 {
+			w.Add(reading)
+		}
+		if now := reading.At.Unix(); w.Today > now || now-w.Today >= int64(day.Seconds()) {
+			t.Errorf("the day began at %d, and now is %d", w.Today, now)
+		}
+		w.Report()
+	})
+}
+
+// The clock of a node can be ahead until it is synchronized.
+func TestClockIsSetBack(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	s := newShard()
+	s.reading.At = s.reading.At.Add(year)
+	s.want(t, 2*time.Hour, Observing, 0, 0)
+	s.reading.At = s.reading.At.Add(-year)
+	s.want(t, 2*time.Hour, Observing, 0, 0)
+	s.want(t, Week, Unused, 80, 100)
+}
+
 func TestAWeekWithGapsIsNotEnough(t *testing.T) {
 	s := newShard()
 	for range 8 {
