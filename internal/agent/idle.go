@@ -42,6 +42,7 @@ type memoryFile struct {
 func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *size) {
 	ticker := time.NewTicker(idleInterval)
 	defer ticker.Stop()
+	var reading metrics.Reading
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
 		var items []sizing.Item
@@ -51,7 +52,7 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *
 		}
 		var report *sizing.Report
 		if sample != nil {
-			report = size.add(ctx, c, file, items)
+			report = size.add(ctx, c, file, items, &reading)
 		}
 		cancel()
 		c.Size.Store(report)

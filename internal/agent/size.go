@@ -17,27 +17,27 @@ import (
 type size struct {
 	now func() time.Time
 
-	mu      sync.Mutex
+	mu      sync.Mutex // a stop and a handover wait for it, so its holders do not wait for memcached
 	windows sizing.Windows
-	reading metrics.Reading
 }
 
-// add returns nil if memcached doesn't report what is needed. Its statistics cost it as much as those of a scrape.
-func (s *size) add(ctx context.Context, c *process.Client, file memoryFile, items []sizing.Item) *sizing.Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := c.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return s.reading.Read(ctx, conn) }); err != nil {
+// add returns nil if memcached doesn't report what is needed. Its statistics cost it as much as those of a scrape. The reading is the
+// former one of the same memcached.
+func (s *size) add(ctx context.Context, c *process.Client, file memoryFile, items []sizing.Item, reading *metrics.Reading) *sizing.Report {
+	if err := c.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return reading.Read(ctx, conn) }); err != nil {
 		return nil
 	}
-	counters := s.reading.Counters()
-	if math.IsNaN(counters.Hits + counters.Stored + counters.Evicted + counters.EvictedUnread + counters.Refused + s.reading.Limit()) {
+	counters := reading.Counters()
+	if math.IsNaN(counters.Hits + counters.Stored + counters.Evicted + counters.EvictedUnread + counters.Refused + reading.Limit()) {
 		return nil
 	}
 	// The operator adds a page for each class to spec.memory.
 	pages := int64(slab.Of(file.arguments, file.version).Classes()) << 20
 	now := s.now()
-	s.windows.Add(sizing.Reading{At: now, Next: idleInterval, Memory: int64(s.reading.Limit()) - pages,
-		EvictionAge: s.reading.EvictionAge(now), Counters: counters, Items: items})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.windows.Add(sizing.Reading{At: now, Next: idleInterval, Memory: int64(reading.Limit()) - pages,
+		EvictionAge: reading.EvictionAge(now), Counters: counters, Items: items})
 	return s.windows.Report()
 }
 
@@ -51,7 +51,7 @@ func (s *size) keeper() keeper {
 		load: func(content []byte) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.windows, s.reading = sizing.Windows{}, metrics.Reading{}
+			s.windows = sizing.Windows{}
 			s.windows.Unmarshal(content) // one of another release doesn't fit, and the shard is observed again
 		},
 	}
