@@ -30,7 +30,7 @@ var reasonTexts = map[string]string{
 	reasonUnused:    "the items that clients use need less memory",
 	"EvictedEarly":  "memcached evicts items that clients would read again",
 	"WritesRefused": "memcached rejects items because it has no memory for them",
-	"ColdStart":     "no recommendation: the shard started without its items less than a day ago",
+	"ColdStart":     "no recommendation: the shard started without its items less than an hour ago",
 	"Observing":     "no recommendation: the agent has not observed seven days with this memory yet",
 	"Updating":      "no recommendation: the shard receives or hands over its items, or stops",
 	"NoData":        "no recommendation: the agent can't read the statistics or the items of memcached",

@@ -33,6 +33,7 @@ func TestSizeIsThatOfTheShardThatNeedsMost(t *testing.T) {
 		enough  = "memcached_agent_recommended_memory_bytes{reason=\"Enough\"} 67108864\n"
 		early   = "memcached_agent_recommended_memory_bytes{reason=\"EvictedEarly\"} 83886080\n"
 		observe = "memcached_agent_recommendation_absent{reason=\"Observing\"} 1\nmemcached_agent_recommendation_observed_seconds 90000\n"
+		cold    = "memcached_agent_recommendation_absent{reason=\"ColdStart\"} 1\n"
 		later   = "memcached_agent_recommendation_absent{reason=\"Dreaming\"} 1\n"
 		older   = "memcached_up 1\n"
 	)
@@ -46,6 +47,7 @@ func TestSizeIsThatOfTheShardThatNeedsMost(t *testing.T) {
 		"one needs more":            {[]string{unused, early}, "80Mi instead of 64Mi a shard, 160Mi instead of 128Mi in all: memcached evicts items that clients would read again", `"80Mi"`},
 		"one isn't known":           {[]string{unused, observe}, "cache-1: no recommendation: the agent has not observed seven days with this memory yet, but 25h", ""},
 		"one isn't, one needs more": {[]string{observe, early}, "80Mi instead of 64Mi", `"80Mi"`},
+		"one has just started":      {[]string{unused, cold}, "cache-1: no recommendation: the shard started without its items less than an hour ago", ""},
 		"a reason that comes later": {[]string{later}, "cache-0: Dreaming", ""},
 		"an agent without it":       {[]string{older}, "its agent doesn't have this metric", ""},
 		"an agent without answer":   {[]string{unused, ""}, "cache-1: no recommendation: its agent did not answer", ""},
