@@ -128,6 +128,9 @@ type state struct {
 	// Lost has for each day and depth the hits below it.
 	Lost [days][depths]float32
 	Hits [days]float32
+	// Evicted has the items that were read and evicted within a week of their last use: each can be a hit that the present
+	// memory loses.
+	Evicted [days]float32
 	// Used is the most memory that was used within a day, and Busy within three intervals.
 	Used, Busy [days]float32
 	// Covered is for how many seconds of each day the readings belong together.
@@ -155,10 +158,11 @@ func (w *Windows) Add(r Reading) {
 	for range min(passed, days) {
 		copy(w.Lost[1:], w.Lost[:])
 		copy(w.Hits[1:], w.Hits[:])
+		copy(w.Evicted[1:], w.Evicted[:])
 		copy(w.Covered[1:], w.Covered[:])
 		copy(w.Used[1:], w.Used[:])
 		copy(w.Busy[1:], w.Busy[:])
-		w.Lost[0], w.Hits[0], w.Covered[0], w.Used[0], w.Busy[0] = [depths]float32{}, 0, 0, 0, 0
+		w.Lost[0], w.Hits[0], w.Evicted[0], w.Covered[0], w.Used[0], w.Busy[0] = [depths]float32{}, 0, 0, 0, 0, 0
 	}
 	added := Counters{r.Counters.Hits - w.Counters.Hits, r.Counters.Stored - w.Counters.Stored, r.Counters.Evicted - w.Counters.Evicted,
 		r.Counters.EvictedUnread - w.Counters.EvictedUnread, r.Counters.Refused - w.Counters.Refused}
@@ -248,6 +252,9 @@ func (w *Windows) addStack(r Reading, added Counters, continues bool) {
 	}
 	if continues {
 		w.Hits[0] += float32(added.Hits)
+		if r.EvictionAge < Week.Seconds() {
+			w.Evicted[0] += float32(added.Evicted - added.EvictedUnread)
+		}
 		w.Covered[0] += float32(now - w.Last)
 	}
 }
@@ -267,10 +274,7 @@ func (w *Windows) lostRatio(part float64) float64 {
 
 // lost never decreases with the depth.
 func (w *Windows) lost(k int) float64 {
-	most, hits := 0.0, 0.0
-	for d := range days {
-		hits += float64(w.Hits[d])
-	}
+	most := 0.0
 	for k := range k + 1 {
 		sum := 0.0
 		for d := range days {
@@ -278,7 +282,14 @@ func (w *Windows) lost(k int) float64 {
 		}
 		most = max(most, sum)
 	}
-	return min(most/max(hits, 1), 1)
+	return min(most/max(total(w.Hits), 1), 1)
+}
+
+func total(of [days]float32) (total float64) {
+	for _, day := range of {
+		total += float64(day)
+	}
+	return total
 }
 
 // Parts are those of the memory for which a report has the lost hits, in percent.
@@ -307,11 +318,7 @@ func (w *Windows) Report() *Report {
 
 // observed is how much of the week the readings cover.
 func (w *Windows) observed() time.Duration {
-	covered := 0.0
-	for d := range days {
-		covered += float64(w.Covered[d])
-	}
-	return min(time.Duration(covered)*time.Second, Week)
+	return min(time.Duration(total(w.Covered))*time.Second, Week)
 }
 
 // Recommendation is an amount of memory, or 0 with the reason why there is none.
@@ -340,16 +347,18 @@ func (w *Windows) recommend() Recommendation {
 	case steepness > steep && w.Counters.Evicted > 0:
 		return Recommendation{more, EvictedEarly}
 	}
+	// A smaller cache also loses what the present one does.
+	bound := tolerated - total(w.Evicted)/max(total(w.Hits), 1)
 	least := float64(w.Memory)
 	for k := range depths {
-		if w.lost(k) > tolerated {
+		if w.lost(k) > bound {
 			break
 		}
 		least /= step
 	}
 	// Between two depths.
 	for part := least / step; part < least; part *= 1.01 {
-		if w.lostRatio(part/float64(w.Memory)) <= tolerated {
+		if w.lostRatio(part/float64(w.Memory)) <= bound {
 			least = part
 			break
 		}

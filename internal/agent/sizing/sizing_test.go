@@ -118,6 +118,49 @@ func expireSoon(r *Reading) {
 	}
 }
 
+// What the present memory loses, a smaller one loses too.
+func TestItemsEvictedWithinAWeekMayBeLostHits(t *testing.T) {
+	for name, c := range map[string]struct {
+		age, evicted, unread float64
+		want                 Reason
+	}{
+		"many that were read": {2 * 86400, 12, 0, Enough},
+		"few that were read":  {2 * 86400, 2, 0, Unused},
+		"without a read":      {2 * 86400, 12, 12, Unused},
+		"after a week":        {8 * 86400, 12, 0, Unused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShard()
+			s.hits = 1000
+			s.each = func(r *Reading) {
+				r.EvictionAge = c.age
+				r.Counters.Evicted += c.evicted
+				r.Counters.EvictedUnread += c.unread
+			}
+			least, most := int64(63), int64(100)
+			if c.want == Enough {
+				least, most = 200, 200
+			}
+			s.want(t, Week+time.Hour, c.want, least, most)
+		})
+	}
+}
+
+// memcached doesn't record the reads of active items, which are in every smaller cache.
+func TestActiveItemsAreAtTheTop(t *testing.T) {
+	s := newShard()
+	s.often, s.others = 0, 100
+	s.each = func(r *Reading) {
+		for i := range s.others {
+			r.Items[s.daily+i].Active = true
+		}
+	}
+	r := s.pass(day + time.Hour)
+	if want := 60.0 / 1440; math.Abs(r.Lost[0]-want) > 0.01 || r.Lost[4] > 0.01 {
+		t.Errorf("lost %v of the hits, want %.3f beside the active items and 0 with space for all", r.Lost, want)
+	}
+}
+
 // The windows of a shard with another memory, or without its items, begin again.
 func TestWindowsBeginAgain(t *testing.T) {
 	s := newShard()
