@@ -155,7 +155,7 @@ func measure(r *report.Run, first, seeds int) (report.Result, error) {
 		return s
 	}
 	result.Chart = &report.Chart{Title: "Recommended memory", Subtitle: "relative to the least memory with 99% of the hits of an exact LRU, in simulated weeks",
-		Panels: []report.Panel{{Title: "% of the needed memory", XLabel: "simulated caches, sorted", YTo: 260, Series: []report.Series{
+		Panels: []report.Panel{{Title: "% of the needed memory", XLabel: "simulated caches, sorted", YTo: 280, Series: []report.Series{
 			line("recommended", 0, func(o outcome) float64 { return o.recommended }),
 			line("bytes used in a day × 1.25", 1, func(o outcome) float64 { return o.day }),
 			line("at first", 3, func(o outcome) float64 { return min(o.start, 2.6) }),
