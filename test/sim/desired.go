@@ -169,7 +169,9 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 	if want.NodeAffinity == nil {
 		affinity.NodeAffinity = nil
 	}
-	tolerations := slices.DeleteFunc(slices.Clone(t.Spec.Tolerations), func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
+	tolerations := slices.DeleteFunc(slices.Clone(t.Spec.Tolerations), func(t corev1.Toleration) bool { // the operator's own
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	})
 	for field, pair := range map[string][2]any{
 		"the annotated spec":           {noted, *spec},
 		"image":                        {c.Image, spec.Pod.Image},
