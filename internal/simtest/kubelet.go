@@ -95,6 +95,18 @@ func (cl *Cluster) runPods() []Action {
 	return could
 }
 
+// StopContainers has the kubelets stop the containers that have another image now. Kubelets of nodes that are up do so within seconds, which
+// those who announce a stop rely on.
+func (cl *Cluster) StopContainers() {
+	for _, pod := range All[*corev1.Pod](cl.Server) {
+		p, n := cl.Procs[pod.UID], cl.nodeNamed(pod.Spec.NodeName)
+		if p != nil && p.Runs && n != nil && !n.Down && pod.DeletionTimestamp == nil && p.Image != Container(pod).Image {
+			p.stop()
+			cl.writeStatus(p)
+		}
+	}
+}
+
 // preflight returns what can happen to a preflight pod.
 func (cl *Cluster) preflight(pod *corev1.Pod) []Action {
 	if pod.DeletionTimestamp != nil {

@@ -210,8 +210,14 @@ func (w *World) pass() {
 			d = min(at.Sub(w.Clock.Now()), time.Hour)
 		}
 	}
+	if d > seconds {
+		w.StopContainers()
+	}
 	w.Clock.Step(d)
 }
+
+// seconds is more than a kubelet takes to do what it does at once.
+const seconds = 2 * time.Second
 
 // disturb has one fault happen that is not of a single request.
 func (w *World) disturb() {

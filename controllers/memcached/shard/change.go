@@ -79,8 +79,8 @@ func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) fac
 	if r.agent != nil {
 		f.version = r.agent.Version
 		// The agent may not have read yet that the last announcement was withdrawn, so both are compared.
-		stop := o.Active.Annotations[annotations.Stop]
-		f.stopAcknowledged = r.agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())
+		// An older announcement is repeated: the agent must not forget it before the kubelet stops the container.
+		f.stopAcknowledged = r.agent.AnnouncedStop == o.Active.Annotations[annotations.Stop] && o.announced(to, in.Now, agentwire.AnnouncementTimeout/2)
 	}
 	return f
 }

@@ -109,15 +109,18 @@ func RetryToken(m *v1beta1.Memcached) string {
 // to a revision: the current announcement if it is recent, or a new one. An announcement
 // is valid for one container.
 func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
-	prefix := s.stopPrefix() + to.Hash() + "-"
-	current := s.Active.Annotations[annotations.Stop]
-	if rest, ok := strings.CutPrefix(current, prefix); ok {
-		second, _, _ := strings.Cut(rest, "/")
-		if at, err := strconv.ParseInt(second, 10, 64); err == nil && serverclock.Age(now, time.Unix(at, 0)) < AnnounceRetry {
-			return current
-		}
+	if s.announced(to, now, AnnounceRetry) {
+		return s.Active.Annotations[annotations.Stop]
 	}
-	return agentwire.AnnounceArguments(prefix+strconv.FormatInt(now.Unix(), 10), to.ArgumentsText)
+	return agentwire.AnnounceArguments(s.stopPrefix()+to.Hash()+"-"+strconv.FormatInt(now.Unix(), 10), to.ArgumentsText)
+}
+
+// announced reports whether the next stop of the pod's container, for an update to a revision, was announced less than a time ago.
+func (o *Observation) announced(to resources.PodRevision, now time.Time, ago time.Duration) bool {
+	rest, ok := strings.CutPrefix(o.Active.Annotations[annotations.Stop], o.stopPrefix()+to.Hash()+"-")
+	second, _, _ := strings.Cut(rest, "/")
+	at, err := strconv.ParseInt(second, 10, 64)
+	return ok && err == nil && serverclock.Age(now, time.Unix(at, 0)) < ago
 }
 
 // NewUpdateRecord returns the record of an update that starts now.

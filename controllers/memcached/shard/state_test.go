@@ -104,7 +104,7 @@ func TestStopIsAcknowledgedWhileTheAnnouncementStands(t *testing.T) {
 	old, update, third := podRevision(t, version("1.6.38")), podRevision(t, version("1.6.45")), podRevision(t, version("1.6.44"))
 	f := newFixture(old, old, update)
 	state := f.evaluate()
-	token := state.StopToken(update, f.now)
+	token, older := state.StopToken(update, f.now), state.StopToken(update, f.now.Add(-agentwire.AnnouncementTimeout/2))
 	for _, c := range []struct {
 		name             string
 		onPod, onAgent   string
@@ -115,6 +115,7 @@ func TestStopIsAcknowledgedWhileTheAnnouncementStands(t *testing.T) {
 		{"not announced", "", "", update, false, false},
 		{"not read yet", token, "", update, false, true},
 		{"read", token, token, update, true, true},
+		{"read, and nearly forgotten", older, older, update, false, true},
 		{"withdrawn, which the agent hasn't read", "", token, update, false, false},
 		{"for another revision", token, token, third, false, true},
 		{"for a previous container", "before-" + token, "before-" + token, update, false, false},
