@@ -291,6 +291,10 @@ func (p *Proc) announced() string {
 	return ""
 }
 
+// AwaitsStop reports whether its agent delays changes since it expects the end of the container: for a minute, if that was announced to the
+// container before.
+func (p *Proc) AwaitsStop() bool { return p.Runs && p.announced() != "" }
+
 // bring brings the pod's annotations into it.
 func (p *Proc) bring(pod *corev1.Pod) {
 	if pod.Annotations[annotations.Stop] != p.brought[annotations.Stop] {

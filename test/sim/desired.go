@@ -137,6 +137,22 @@ func desiredResources(spec *v1beta1.MemcachedSpec, have corev1.ResourceRequireme
 	return want
 }
 
+// withoutOwnTerms removes the nodes on which the agent's image runs from the required ones.
+func withoutOwnTerms(nodes *corev1.NodeAffinity) {
+	if nodes == nil || nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return
+	}
+	terms := nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = slices.DeleteFunc(terms[i].MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == corev1.LabelArchStable || r.Key == corev1.LabelOSStable
+		})
+	}
+	if len(terms) == 1 && len(terms[0].MatchExpressions)+len(terms[0].MatchFields) == 0 {
+		nodes.RequiredDuringSchedulingIgnoredDuringExecution = nil
+	}
+}
+
 // wrongTemplate returns what a ReplicaSet's template has against a spec; empty if nothing.
 func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 	t := &set.Spec.Template
@@ -166,12 +182,21 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 	if nodes == nil || nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return "nodes on which the agent's image doesn't run"
 	}
+	withoutOwnTerms(nodes)
+	withoutOwnTerms(want.NodeAffinity)
 	if want.NodeAffinity == nil {
 		affinity.NodeAffinity = nil
 	}
 	tolerations := slices.DeleteFunc(slices.Clone(t.Spec.Tolerations), func(t corev1.Toleration) bool { // the operator's own
-		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+		return (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) && t.TolerationSeconds != nil &&
+			!slices.ContainsFunc(spec.Pod.Scheduling.Tolerations, func(of corev1.Toleration) bool { return equality.Semantic.DeepEqual(of, t) })
 	})
+	constraints := slices.Clone(spec.Pod.Scheduling.TopologySpreadConstraints)
+	for i := range min(len(constraints), len(t.Spec.TopologySpreadConstraints)) {
+		if constraints[i].LabelSelector == nil { // the operator selects the shards
+			constraints[i].LabelSelector = t.Spec.TopologySpreadConstraints[i].LabelSelector
+		}
+	}
 	for field, pair := range map[string][2]any{
 		"the annotated spec":           {noted, *spec},
 		"image":                        {c.Image, spec.Pod.Image},
@@ -181,7 +206,7 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1beta1.MemcachedSpec) string {
 		"nodeSelector":                 {t.Spec.NodeSelector, spec.Pod.Scheduling.NodeSelector},
 		"tolerations":                  {tolerations, spec.Pod.Scheduling.Tolerations},
 		"affinity":                     {affinity, want},
-		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Pod.Scheduling.TopologySpreadConstraints},
+		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, constraints},
 		"priorityClassName":            {t.Spec.PriorityClassName, spec.Pod.Scheduling.PriorityClassName},
 		"serviceAccountName":           {t.Spec.ServiceAccountName, spec.Pod.ServiceAccountName},
 		"runAsUser":                    {*t.Spec.SecurityContext.RunAsUser, ptr.Deref(spec.Pod.SecurityContext.RunAsUser, 11211)},

@@ -320,7 +320,8 @@ func (w *World) Round() (busy bool) {
 	}
 	w.Clock.Step(100 * time.Millisecond)
 	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		busy = busy || pod.DeletionTimestamp != nil // it drains
+		p := w.Procs[pod.UID]
+		busy = busy || pod.DeletionTimestamp != nil || p != nil && p.AwaitsStop() // it drains, or time has to pass
 	}
 	return busy
 }
