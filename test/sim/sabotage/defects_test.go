@@ -57,11 +57,11 @@ var defects = []defect{
 		"change.Method > Recreate && s.Pod.State == Serving",
 	}}},
 	{"any announced stop counts as acknowledged", change, []edit{{
-		"agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())",
-		"agent.AnnouncedStop == stop",
+		"o.announced(to, in.Now, agentwire.AnnouncementTimeout/2)",
+		"agentwire.AnnouncementTimeout > 0",
 	}}},
 	{"a stop counts as acknowledged before the agent has read it", change, []edit{{
-		"f.stopAcknowledged = r.agent.AnnouncedStop == stop && ",
+		"f.stopAcknowledged = r.agent.AnnouncedStop == o.Active.Annotations[annotations.Stop] && ",
 		"f.stopAcknowledged = ",
 	}}},
 	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
