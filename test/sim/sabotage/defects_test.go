@@ -62,7 +62,7 @@ var defects = []defect{
 	}}},
 	{"a stop counts as acknowledged before the agent has read it", change, []edit{{
 		"f.stopAcknowledged = r.agent.AnnouncedStop == o.Active.Annotations[annotations.Stop] && ",
-		"f.stopAcknowledged = ",
+		`f.stopAcknowledged = o.Active.Annotations[annotations.Stop] != "" && `,
 	}}},
 	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
