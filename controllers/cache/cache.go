@@ -58,13 +58,9 @@ func Transform(from any) (any, error) {
 	if !ok { // the tombstone of an object whose deletion the cache missed
 		return from, nil
 	}
-	sized, ok := o.(interface{ Size() int })
-	if ok {
-		sized.Size() // A Quantity stores its text when that is first needed: before other objects, of other informers, share it.
-	}
 	trim(o)
 	trimMetadata(o)
-	if ok && sized.Size() > maxSize {
+	if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {
 		reduce(o)
 	}
 	return o, nil

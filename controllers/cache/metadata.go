@@ -163,6 +163,7 @@ func (s fieldSet) only(values map[string]string, names ...string) map[string]str
 
 // sharePodSpec has the parts of a pod's spec that are equal in most pods share memory.
 func sharePodSpec(spec *corev1.PodSpec) {
+	spec.Size() // a Quantity stores its text when that is first needed: before objects of other informers share it
 	share(&spec.InitContainers)
 	for i := range spec.Containers {
 		c := &spec.Containers[i]

@@ -40,7 +40,7 @@ type store struct {
 	crds bool
 	// discovery is locked while the CRDs are read.
 	discovery sync.Mutex
-	// late are the kinds whose watches begin once the channel is closed.
+	// late are the CRDs whose watches begin once the channel is closed.
 	late     map[string]chan struct{}
 	objects  map[string]*unstructured.Unstructured
 	watchers map[string][]*watch.RaceFreeFakeWatcher
@@ -427,7 +427,7 @@ func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
 		"the API server is busy":         {fails: errors.New("busy"), retry: true},
 		"the namespace was deleted":      {fails: gone, retry: true},
 		"the namespace is being deleted": {fails: terminating},
-		"the kind isn't served":          {fails: notFound("podmonitors"), retry: true, later: true},
+		"the CRD isn't served":           {fails: notFound("podmonitors"), retry: true, later: true},
 		"the object is being deleted":    {fails: errors.New("it is written"), exists: func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Now()}) }},
 		"the object is as it is applied": {fails: errors.New("it is written"), exists: func(*unstructured.Unstructured) {}},
 	} {
