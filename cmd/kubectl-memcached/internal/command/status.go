@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,19 +39,9 @@ create pods/portforward, which the role edit includes. START is how memcached st
   kubectl memcached status cache -o json`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && all {
-				return usageError{fmt.Errorf("a name and --all-namespaces exclude each other: name the namespace with --namespace")}
-			}
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			c, key, err := p.at(name)
+			c, key, err := p.oneOrAll(args, all)
 			if err != nil {
 				return err
-			}
-			if all {
-				key.Namespace = metav1.NamespaceAll
 			}
 			return p.show(cmd.Context(), &format, watch, func(ctx context.Context) (shown, screen.State, error) { return statusScreen(ctx, c, key) })
 		},
@@ -58,6 +50,19 @@ create pods/portforward, which the role edit includes. START is how memcached st
 	addWatch(cmd, &watch)
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "Show the Memcacheds of all namespaces")
 	return cmd
+}
+
+// oneOrAll returns the key of the Memcached that is named, or one without a name: of all in the namespace, or in all namespaces.
+func (p *plugin) oneOrAll(args []string, allNamespaces bool) (*cluster.Cluster, client.ObjectKey, error) {
+	name := strings.Join(args, "") // at most one
+	if len(args) == 1 && allNamespaces {
+		return nil, client.ObjectKey{}, usageError{errors.New("a name and --all-namespaces exclude each other: name the namespace with --namespace")}
+	}
+	c, key, err := p.at(name)
+	if allNamespaces {
+		key.Namespace = metav1.NamespaceAll
+	}
+	return c, key, err
 }
 
 func addWatch(cmd *cobra.Command, watch *bool) {

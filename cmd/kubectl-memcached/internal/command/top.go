@@ -45,19 +45,12 @@ It needs the permission to create pods/portforward, which the role edit includes
 		Example: "  kubectl memcached top cache\n  kubectl memcached top -A --limit 100",
 		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && all || limit < 0 {
-				return usageError{errors.New("a name and --all-namespaces exclude each other, and --limit is at least 1: name the namespace with --namespace")}
+			if limit < 0 {
+				return usageError{errors.New("--limit is at least 1")}
 			}
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			c, key, err := p.at(name)
+			c, key, err := p.oneOrAll(args, all)
 			if err != nil {
 				return err
-			}
-			if all {
-				key.Namespace = metav1.NamespaceAll
 			}
 			watch := isTerminal(p.streams.Out) && format == ""
 			t := topScreen{c: c, key: key, limit: func() int {
