@@ -34,9 +34,9 @@ func (s *supervisor) pollAnnotations() {
 }
 
 // stopToken returns the token by which the next SIGTERM is announced as a stop of
-// the container only. The token of the stop before this agent's start is consumed.
+// the container only. One that the agent found when it started is for a former container.
 func (s *supervisor) stopToken() string {
-	if s.info.stop == s.handled.stop || s.now().Sub(s.stopRead) > wire.AnnouncementTimeout {
+	if s.now().Sub(s.stopRead) > wire.AnnouncementTimeout {
 		return ""
 	}
 	return s.info.stop

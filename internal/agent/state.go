@@ -70,7 +70,7 @@ type supervisor struct {
 	// process is nil while memcached does not run.
 	process *process.Process
 	info    podInfo
-	// stopRead is when the stop file got its present content.
+	// stopRead is when the stop file got its present content; zero if it had that when the agent started.
 	stopRead time.Time
 	handled  handledAnnotations
 
@@ -122,8 +122,6 @@ type handledAnnotations struct {
 	arguments, protection, restart string
 	// restarted is the last value of restart for which memcached has started again.
 	restarted string
-	// stop is the token that announced the stop before this agent's start.
-	stop string
 }
 
 // drainRun is one wait for another pod. A handover interrupts it.

@@ -102,7 +102,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
 		phase: wire.PhaseStarting, info: info, saved: saved,
-		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart, stop: saved.Last.Announced},
+		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets, uses: &atomic.Pointer[handover.Uses]{},
 	}
 	s.size = &size{now: s.now}
@@ -111,7 +111,6 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		load:   func(content []byte) { s.uses.Store(handover.ParseUses(content)) },
 	}}
 	s.timer.Stop()
-	s.stopRead = s.now()
 	if selected.slow != nil {
 		s.postponeArguments(selected.slow)
 	}

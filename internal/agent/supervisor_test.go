@@ -1072,15 +1072,34 @@ func TestMemcachedThatCrashesDuringAHandoverReceivesAgainUnlessItServed(t *testi
 	}
 }
 
-func TestWithdrawnAnnouncementLetsThePodDrain(t *testing.T) {
-	inPod(t, func(t *testing.T, p *pod) {
+func TestAnnouncementIsForOneContainer(t *testing.T) {
+	crash := func(p *pod) {
+		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGKILL))
+		_ = p.exit()
 		p.run()
-		p.announce("a")
-		p.announce("")
-		p.terminations <- syscall.SIGTERM
-		p.await(wire.PhaseDraining)
-		if err := p.exit(); err != nil {
-			t.Error(err)
-		}
-	})
+	}
+	for name, withdraw := range map[string]func(p *pod){
+		"it was withdrawn": func(p *pod) { p.announce("") },
+		"the container crashed before it was stopped": crash,
+		"the next one restarted memcached and crashed": func(p *pod) {
+			p.finish()
+			p.run()
+			p.annotate(wire.RestartFile, "now")
+			p.awaitStatus("restarted", func(s wire.Status) bool { return s.Restart == "now" })
+			crash(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.run()
+				p.announce("a")
+				withdraw(p)
+				p.terminations <- syscall.SIGTERM
+				p.await(wire.PhaseDraining)
+				if err := p.exit(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

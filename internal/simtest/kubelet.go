@@ -47,7 +47,8 @@ type Proc struct {
 	restart            string
 	// Certificate that memcached serves.
 	Certificate string
-	// used is the token that announced the stop before this container, and stopRead when the present one was brought.
+	// used is the token that announced the stop before this container, and stopRead when the present one was brought; zero before
+	// this container.
 	used     string
 	stopRead time.Time
 	start    agentwire.Start
@@ -285,8 +286,8 @@ func (cl *Cluster) handOver(from, to *Proc) {
 
 // announced is the token by which a stop of the container only is announced.
 func (p *Proc) announced() string {
-	if token := p.brought[annotations.Stop]; token != p.used && p.cluster.Clock.Now().Sub(p.stopRead) <= agentwire.AnnouncementTimeout {
-		return token
+	if p.cluster.Clock.Now().Sub(p.stopRead) <= agentwire.AnnouncementTimeout {
+		return p.brought[annotations.Stop]
 	}
 	return ""
 }
@@ -336,7 +337,7 @@ func (p *Proc) begin(pod *corev1.Pod) {
 		p.waiting, p.message = "CrashLoopBackOff", "memcached rejects its arguments"
 		return
 	}
-	p.Runs, p.Serves, p.Arguments, p.problem, p.stopRead = true, false, arguments, "", cl.Clock.Now()
+	p.Runs, p.Serves, p.Arguments, p.problem, p.stopRead = true, false, arguments, "", time.Time{}
 	p.resources = Container(pod).Resources
 	p.load()
 	p.receives = p.Containers == 1 && resources.CanHandOver(pod) && cl.source(p) != nil
@@ -525,9 +526,12 @@ func (cl *Cluster) writeStatus(p *Proc) {
 	cl.updateStatus(pod)
 }
 
-// Crash kills the memcached of a pod, which loses its items: its container starts again.
+// Crash kills the memcached of a pod, which loses its items: its container starts again, or one of the image that the pod has now.
 func (p *Proc) Crash() {
-	p.Serves, p.Items, p.saved, p.used, p.stopRead = false, 0, savedItems{}, "", p.cluster.Clock.Now()
+	if pod := p.cluster.PodOf(p); pod != nil && pod.UID == p.uid {
+		p.Runs = p.Image == Container(pod).Image
+	}
+	p.Serves, p.Items, p.saved, p.used, p.stopRead = false, 0, savedItems{}, "", time.Time{}
 	p.Containers++
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "it crashed", At: p.cluster.Clock.Now()}
 	p.cluster.writeStatus(p)

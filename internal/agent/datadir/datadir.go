@@ -58,8 +58,7 @@ type Stop struct {
 	Version string `json:"version"`
 	// Arguments were in effect, without the agent's own.
 	Arguments []string `json:"arguments"`
-	// Announced is the token that announced the stop. It is consumed, although the
-	// annotation still contains it when the next agent starts.
+	// Announced is the token that announced the stop, with the arguments for which the next agent waits.
 	Announced string `json:"announced,omitempty"`
 }
 
