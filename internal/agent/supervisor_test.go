@@ -511,7 +511,7 @@ func (p *pod) filled() {
 
 func (p *pod) connected(requested bool) *peer.Source {
 	p.t.Helper()
-	s, err := peer.NewSource(peer.Config{DataDir: p.config.dataDir}, p.network, p.sources, requested)
+	s, err := peer.NewSource(peer.Config{DataDir: p.config.dataDir, Service: p.config.service}, p.network, p.sources, requested)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -604,7 +604,11 @@ func TestReplacedPodServesUntilTheTargetTakesOver(t *testing.T) {
 					t.Errorf("not ready while the items are copied: %v", err)
 				}
 				p.annotate(wire.RestartFile, "later")
-				p.pass(2 * p.config.drainTimeout) // nothing ends a pod that isn't being deleted
+				began := time.Now()
+				if o.AwaitRouted(t.Context()); time.Since(began) < p.config.drainTimeout {
+					t.Errorf("the handover has only %s", time.Since(began))
+				}
+				p.pass(p.config.drainTimeout) // nothing ends a pod that isn't being deleted
 				if phase := p.status().Phase; phase != wire.PhaseDraining || p.memcached.latest().PID != 1 {
 					t.Fatalf("phase %s, memcached %d", phase, p.memcached.latest().PID)
 				}
@@ -701,25 +705,25 @@ func TestReplacedPodWaitsWithoutItemsWhenAnotherOneMayServe(t *testing.T) {
 func TestReplacedPodThatIsDeletedHandsOverUntilTheEndOfTheDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(t *testing.T, o *peer.Source)
-		saved         int64
+		lasts         time.Duration
 	}{
 		"while the items are copied": {func(*testing.T, *peer.Source) {}, func(t *testing.T, o *peer.Source) {
 			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
 				t.Fatal(err)
 			}
 			o.Complete(handover.Result{})
-		}, 7},
+		}, time.Second},
 		"at the end": {func(t *testing.T, o *peer.Source) {
 			if err := errors.Join(o.Stop(t.Context()), o.Commit()); err != nil {
 				t.Fatal(err)
 			}
-		}, func(_ *testing.T, o *peer.Source) { o.Complete(handover.Result{}) }, 7},
-		"and the target is lost": {func(*testing.T, *peer.Source) {}, func(_ *testing.T, o *peer.Source) { o.Release() }, 7},
+		}, func(_ *testing.T, o *peer.Source) { o.Complete(handover.Result{}) }, time.Second},
+		"and the target is lost": {func(*testing.T, *peer.Source) {}, func(_ *testing.T, o *peer.Source) { o.Release() }, time.Minute},
 		"and the target doesn't acknowledge": {func(t *testing.T, o *peer.Source) {
 			if err := o.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}, func(*testing.T, *peer.Source) {}, 7},
+		}, func(*testing.T, *peer.Source) {}, time.Minute + acknowledgeTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPod(t, func(t *testing.T, p *pod) {
@@ -733,10 +737,10 @@ func TestReplacedPodThatIsDeletedHandsOverUntilTheEndOfTheDrain(t *testing.T) {
 					t.Errorf("ready: %v in phase %s", err, p.status().Phase)
 				}
 				c.after(t, o)
-				if err := p.exit(); err != nil || p.saved() != c.saved {
+				if err := p.exit(); err != nil || p.saved() != 7 {
 					t.Errorf("stopped with %v, %d items are saved", err, p.saved())
 				}
-				if took := time.Since(began); took > p.config.drainTimeout+acknowledgeTimeout { //nolint:forbidigo // the fake time of a bubble
+				if took := time.Since(began); took != c.lasts {
 					t.Errorf("it stopped after %s", took)
 				}
 			})
