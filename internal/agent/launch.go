@@ -93,7 +93,7 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 	s.cancelTimer()
 	s.start = datadir.AssessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
 	if s.start.Result == wire.StartWarm {
-		s.kept.load(datadir.ReadState(s.dataDir))
+		s.kept.load(s.saved.Last.State)
 	} else {
 		s.kept.load(nil)
 	}
@@ -132,7 +132,7 @@ func (s *supervisor) serve() {
 	}
 	// Also after a crash, memcached must not lose a protection that clients rely on.
 	record := s.saved.Last
-	record.Version, record.Arguments = s.binary.Version, s.arguments
+	record.Version, record.Arguments, record.State = s.binary.Version, s.arguments, nil
 	if err := datadir.WriteStop(s.dataDir, record); err != nil {
 		s.log.Warn("Cannot record with which arguments memcached runs", "error", err)
 	}

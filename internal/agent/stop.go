@@ -129,18 +129,16 @@ func (s *supervisor) recordStop(token string) {
 	record := datadir.Stop{At: s.now().UTC(), Version: s.binary.Version, Arguments: s.arguments, Announced: token}
 	switch {
 	case s.afterExit != thenNothing: // a stop is in progress
-		record.Items = s.lastStop.Items
+		record.Items, record.State = s.lastStop.Items, s.lastStop.State
 	case s.phase == wire.PhaseServing, s.phase == wire.PhaseDraining:
 		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
 		defer cancel()
 		if stats, err := s.process.Client.GeneralStats(ctx); err == nil {
 			record.Items = stats.Items
 		}
-		if err := datadir.WriteState(s.dataDir, s.kept.export()); err != nil {
-			s.log.Warn("Cannot record what is known about the items", "error", err)
-		}
-	default: // memcached is starting with the items that it saved before
-		record.Items = s.saved.ItemsBefore()
+		record.State = s.kept.export()
+	case s.saved.File != nil: // memcached is starting with the items that it saved before
+		record.Items, record.State = s.saved.ItemsBefore(), s.saved.Last.State
 	}
 	if s.fallback != nil { // the present arguments are on trial
 		record.Arguments = *s.fallback

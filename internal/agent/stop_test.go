@@ -16,18 +16,18 @@ import (
 // test/process covers stops of a serving memcached.
 func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	onTrial, former := []string{"-t", "2"}, []string{"-t", "1"}
+	onTrial, former, known := []string{"-t", "2"}, []string{"-t", "1"}, map[string][]byte{"name": nil}
 	for name, c := range map[string]struct {
 		supervisor supervisor
 		items      int64
 		arguments  []string
 	}{
 		"a second reason for a stop in progress": {
-			supervisor{phase: wire.PhaseRestarting, afterExit: thenFinish, lastStop: datadir.Stop{Items: 7}, arguments: onTrial}, 7, onTrial},
+			supervisor{phase: wire.PhaseRestarting, afterExit: thenFinish, lastStop: datadir.Stop{Items: 7, State: known}, arguments: onTrial}, 7, onTrial},
 		"a stop while memcached loads saved items": {
-			supervisor{phase: wire.PhaseStarting, saved: datadir.Saved{File: &datadir.MetaFile{Stopped: at.Unix()}, Last: datadir.Stop{At: at, Items: 9}}, arguments: onTrial}, 9, onTrial},
-		"a stop while arguments are on trial": {
-			supervisor{phase: wire.PhaseStarting, arguments: onTrial, fallback: &former}, 0, former},
+			supervisor{phase: wire.PhaseStarting, saved: datadir.Saved{File: &datadir.MetaFile{Stopped: at.Unix()}, Last: datadir.Stop{At: at, Items: 9, State: known}}, arguments: onTrial}, 9, onTrial},
+		"a stop while arguments are on trial, without items": {
+			supervisor{phase: wire.PhaseStarting, saved: datadir.Saved{Last: datadir.Stop{At: at, Items: 9, State: known}}, arguments: onTrial, fallback: &former}, 0, former},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.supervisor
@@ -38,7 +38,7 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := saved.Last
-			if got.Items != c.items || !slices.Equal(got.Arguments, c.arguments) || got.Announced != "token" || !got.At.Equal(at) {
+			if got.Items != c.items || len(got.State) > 0 != (c.items > 0) || !slices.Equal(got.Arguments, c.arguments) || got.Announced != "token" || !got.At.Equal(at) {
 				t.Errorf("recorded %+v", got)
 			}
 		})

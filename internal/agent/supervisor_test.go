@@ -900,13 +900,15 @@ func TestWhatIsKnownAboutTheItemsStaysWithThem(t *testing.T) {
 		if sent := string(p.supervisor.peer().State()["name"]); sent != "other" {
 			t.Errorf("another handover sends %q after a restart", sent)
 		}
-		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGKILL))
-		if err := p.exit(); err == nil {
-			t.Error("no error after a crash")
-		}
-		p.wantStart(p.run(), wire.StartCold, 0, "")
-		if known != "" {
-			t.Errorf("after the items were lost: %q", known)
+		for _, signal := range []os.Signal{syscall.SIGUSR1, syscall.SIGKILL} { // of another process
+			known = "former"
+			_ = p.memcached.latest().signal(signal)
+			if err := p.exit(); err == nil {
+				t.Error("no error after a crash")
+			}
+			if p.run(); known != "" {
+				t.Errorf("after %s: %q", signal, known)
+			}
 		}
 		p.finish()
 	})

@@ -60,6 +60,8 @@ type Stop struct {
 	Arguments []string `json:"arguments"`
 	// Announced is the token that announced the stop, with the arguments for which the next agent waits.
 	Announced string `json:"announced,omitempty"`
+	// State is what the agent knew about the saved items, by name.
+	State map[string][]byte `json:"state,omitempty"`
 }
 
 // IsRecorded reports whether memcached has served clients in this pod before.
@@ -84,27 +86,6 @@ func WriteStop(dir string, record Stop) error {
 		return err
 	}
 	return files.Replace(lastStopPath(dir), append(text, '\n'))
-}
-
-func statePath(dir string) string { return filepath.Join(dir, "state.json") }
-
-// ReadState returns what the agent knew about the items at the last planned stop, by name.
-func ReadState(dir string) map[string][]byte {
-	var state map[string][]byte
-	text, err := os.ReadFile(statePath(dir))
-	if err != nil || json.Unmarshal(text, &state) != nil {
-		return nil
-	}
-	return state
-}
-
-// WriteState replaces it.
-func WriteState(dir string, state map[string][]byte) error {
-	text, err := json.Marshal(state)
-	if err != nil {
-		return err
-	}
-	return files.Replace(statePath(dir), text)
 }
 
 // Saved is what a data directory contains before a start.
