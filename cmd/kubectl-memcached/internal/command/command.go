@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -47,6 +48,8 @@ For completion, put an executable file "kubectl_complete-memcached" into your PA
 type plugin struct {
 	flags   *genericclioptions.ConfigFlags
 	streams genericiooptions.IOStreams
+	// progress takes what a verb does that takes a while.
+	progress io.Writer
 	// connect returns the cluster that the flags select.
 	connect func() (*cluster.Cluster, error)
 	// pause waits until it is time to look again; it returns false if the user has interrupted.
@@ -62,7 +65,11 @@ func Main(version string, args []string) int {
 	ctrllog.SetLogger(logr.Discard()) // errors are returned
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, pause: pause}
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, progress: io.Discard, pause: pause}
+	if isTerminal(os.Stderr) {
+		p.progress = os.Stderr
+	}
 	p.connect = p.dial
 	return p.run(ctx, version, args)
 }
@@ -184,9 +191,5 @@ func pause(ctx context.Context, d time.Duration) bool {
 // isTerminal reports whether an output is one.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -38,13 +38,16 @@ type world struct {
 	api  *simtest.Server
 	pods fakePods
 	// reject returns the error of a request.
-	reject   func(verb string, o any) error
-	looks    int
-	passes   time.Duration // in each pause
-	created  int
-	pause    func(look int) bool
-	in       string
-	out, err bytes.Buffer
+	reject  func(verb string, o any) error
+	looks   int
+	passes  time.Duration // in each pause
+	created int
+	pause   func(look int) bool
+	in      string
+	// progress is what a terminal shows beside the output.
+	out, err, progress bytes.Buffer
+	// interrupt interrupts the verb that runs.
+	interrupt func()
 }
 
 type fakePods struct {
@@ -179,7 +182,11 @@ func (w *world) run(args ...string) int {
 	w.t.Helper()
 	w.out.Reset()
 	w.err.Reset()
-	p := &plugin{flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: strings.NewReader(w.in), Out: &w.out, ErrOut: &w.err}}
+	w.progress.Reset()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	w.interrupt = cancel
+	p := &plugin{progress: &w.progress, flags: genericclioptions.NewConfigFlags(true), streams: genericiooptions.IOStreams{In: strings.NewReader(w.in), Out: &w.out, ErrOut: &w.err}}
 	p.connect = func() (*cluster.Cluster, error) {
 		return &cluster.Cluster{Client: guarded{w.api, w}, Pods: w.pods, Now: func() time.Time { return now.Add(time.Duration(w.looks) * w.passes) }}, nil
 	}
@@ -187,7 +194,7 @@ func (w *world) run(args ...string) int {
 		w.looks++
 		return w.pause(w.looks)
 	}
-	return p.run(w.t.Context(), "1.1.0", args)
+	return p.run(ctx, "1.1.0", args)
 }
 
 // want checks an exit code and what was printed.

@@ -120,6 +120,8 @@ func explain(err error) string {
 		network net.Error
 	)
 	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
 	case errors.As(err, &status) && apierrors.IsNotFound(err) && isNoKind(status):
 		return "this cluster doesn't have the CRDs of the operator: install it, or choose another cluster with --context"
 	case apierrors.IsNotFound(err):

@@ -84,7 +84,7 @@ manifest.txt in the file names it.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			a := archive{progress: p.streams.ErrOut, denied: map[string]bool{}, result: reportResult{File: file}}
+			a := archive{progress: p.progress, denied: map[string]bool{}, result: reportResult{File: file}}
 			if err := a.writeTo(file, func() { a.fill(ctx, c, m, operator) }); err != nil {
 				return fmt.Errorf("writing the report: %w", err)
 			}

@@ -6,15 +6,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring/evidence"
 )
 
 func (p *plugin) ring() *cobra.Command {
 	var format output
 	cmd := &cobra.Command{
 		Use: "ring NAME", Short: "Say by which ring and names of the servers clients choose a shard",
-		Long: `Say by which ring, and over which names of the servers, the clients of a Memcached choose the shard of a key. It compares where 2,000 keys of each shard
-are with where clients would look for them, and prints no keys. FOUND is the share that is where these clients look for it, and PLACED estimates the
-share that isn't there by chance. The exit code is 3 if that is unclear, or if two groups of clients disagree.
+		Long: `Say by which ring, and over which names of the servers, the clients of a Memcached choose the shard of a key. It compares where at most 2,000 keys of each
+shard, and 16,000 of all, are with where clients would look for them, and prints no keys. FOUND is the share that is where these clients look for it,
+and PLACED estimates the share that isn't there by chance. The exit code is 3 if that is unclear, or if two groups of clients disagree.
 
 It needs the permission to create pods/exec, which the role edit includes, and release 1.1.0 of the operator or newer.`,
 		Example: "  kubectl memcached ring cache\n  kubectl memcached ring cache -o json",
@@ -27,6 +28,7 @@ It needs the permission to create pods/exec, which the role edit includes, and r
 			if n := len(m.Status.Shards); n < 2 || n != len(m.Status.Servers) {
 				return fmt.Errorf("%s has %d shards and %d servers: clients of two or more, as many as its servers, use a ring", m.Name, n, len(m.Status.Servers))
 			}
+			fmt.Fprintf(p.progress, "Reading keys of %d shards\n", len(m.Status.Shards))
 			keys, err := c.Sample(cmd.Context(), m)
 			if err != nil && isEmpty(keys) {
 				return err
@@ -35,7 +37,12 @@ It needs the permission to create pods/exec, which the role edit includes, and r
 			if err != nil {
 				omitted = append(omitted, "the keys of all shards: "+explain(err))
 			}
-			r := screen.NewRing(m, keys, spellings, omitted)
+			fmt.Fprintf(p.progress, "Comparing the keys with %d spellings of the servers\n", len(spellings))
+			answer, err := evidence.Find(cmd.Context(), keys, spellings)
+			if err != nil {
+				return err
+			}
+			r := screen.NewRing(m, answer, spellings, omitted)
 			text, err := format.format(r)
 			if err != nil {
 				return err

@@ -68,6 +68,13 @@ func TestRingOfTheClients(t *testing.T) {
 		t.Errorf("got %+v, %v", read, err)
 	}
 
+	if want := "Reading keys of 2 shards\nComparing the keys with 7 spellings of the servers\n"; w.progress.String() != want {
+		t.Errorf("the progress is %s", w.progress.String())
+	}
+	agreed := w.pods.sample
+	w.pods.sample = func(pod string) (string, error) { w.interrupt(); return agreed(pod) }
+	w.want(w.run("ring", "cache"), exitFailed, "", "Error: interrupted\n")
+
 	w.pods.sample = func(string) (string, error) { return "YQ==\n", nil }
 	w.want(w.run("ring", "cache"), exitNotReady, "it is unclear which ring the clients use\n2 keys of 2 shards", "")
 }

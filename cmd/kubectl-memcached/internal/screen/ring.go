@@ -37,9 +37,9 @@ const (
 	ClientsUnclear  Clients = "Unclear"
 )
 
-// NewRing returns the screen of where the keys of a Memcached are.
-func NewRing(m *v1beta1.Memcached, keys [][][]byte, spellings []evidence.Spelling, omitted []string) Ring {
-	r := Ring{Namespace: m.Namespace, Name: m.Name, Answer: evidence.Find(keys, spellings), Omitted: omitted, shards: len(keys), spellings: spellings}
+// NewRing returns the screen of what the keys of a Memcached show.
+func NewRing(m *v1beta1.Memcached, answer evidence.Answer, spellings []evidence.Spelling, omitted []string) Ring {
+	r := Ring{Namespace: m.Namespace, Name: m.Name, Answer: answer, Omitted: omitted, shards: len(m.Status.Shards), spellings: spellings}
 	switch len(r.Groups) {
 	case 0:
 		r.Clients = ClientsUnclear

@@ -6,6 +6,7 @@
 package evidence
 
 import (
+	"context"
 	"math"
 	"net"
 	"slices"
@@ -20,6 +21,9 @@ const (
 	// leastExplained is the least share that a second group has of the keys that the first one doesn't explain. By chance, it is
 	// within 0.05 of 0, also where these keys are those of a former list of servers.
 	leastExplained = 0.2
+	// mostKeys bounds how many keys are compared. What is found depends on how many there are, and not on the number of shards, by which
+	// the time for a key increases.
+	mostKeys = 16_000
 	// mostFormer bounds how many former lists of servers are compared.
 	mostFormer = 8
 	// significance is how many standard deviations a group is above chance.
@@ -88,33 +92,46 @@ type candidate struct {
 	shards []int32
 }
 
-// Find returns which groups of clients have placed the keys of the shards, which are by ordinal.
-func Find(keys [][][]byte, spellings []Spelling) Answer {
-	all := &sample{keys: keys}
+// Find returns which groups of clients have placed the keys of the shards, which are by ordinal. The error is that of the context.
+func Find(ctx context.Context, keys [][][]byte, spellings []Spelling) (Answer, error) {
+	all := &sample{keys: make([][][]byte, len(keys))}
 	for shard, of := range keys {
-		all.actual = append(all.actual, slices.Repeat([]int32{int32(shard)}, len(of))...)
+		all.keys[shard] = spread(of, mostKeys/len(keys))
+		all.actual = append(all.actual, slices.Repeat([]int32{int32(shard)}, len(all.keys[shard]))...)
 	}
 	answer := Answer{Keys: len(all.actual)}
-	candidates := all.candidates(spellings)
+	candidates := all.candidates(ctx, spellings)
 	left := make([]int, answer.Keys)
 	for i := range left {
 		left[i] = i
 	}
 	first, placed, clear := all.best(candidates, left)
 	if !clear || placed < leastPlaced {
-		return answer
+		return answer, ctx.Err()
 	}
 	answer.add(all, first, placed)
 	left = all.not(left, first)
 	explained := []*candidate{first}
-	if former, share, clear := all.best(all.former(first), left, explained...); clear && share >= leastExplained {
+	if former, share, clear := all.best(all.former(ctx, first), left, explained...); clear && share >= leastExplained {
 		left, explained = all.not(left, former), append(explained, former)
 	}
 	second, share, clear := all.best(candidates, left, explained...)
 	if placed := share * float64(len(left)) / float64(answer.Keys); clear && share >= leastExplained && placed >= leastOther {
 		answer.add(all, second, placed/math.Pow(1-1/float64(len(keys)), float64(len(explained))))
 	}
-	return answer
+	return answer, ctx.Err()
+}
+
+// spread returns at most so many of some keys, evenly spaced.
+func spread(keys [][]byte, most int) [][]byte {
+	if len(keys) <= most {
+		return keys
+	}
+	some := make([][]byte, most)
+	for i := range some {
+		some[i] = keys[i*len(keys)/most]
+	}
+	return some
 }
 
 func (a *Answer) add(s *sample, c *candidate, placed float64) {
@@ -143,11 +160,11 @@ func (s *sample) not(keys []int, c *candidate) (left []int) {
 	return left
 }
 
-// candidates returns those that place a key differently.
-func (s *sample) candidates(spellings []Spelling) (all []*candidate) {
+// candidates returns those that place a key differently; fewer if the context is done.
+func (s *sample) candidates(ctx context.Context, spellings []Spelling) (all []*candidate) {
 	for _, name := range Rings {
 		for _, spelling := range spellings {
-			if len(spelling.Servers) != len(s.keys) {
+			if len(spelling.Servers) != len(s.keys) || ctx.Err() != nil {
 				continue
 			}
 			if c := s.candidate(name, spelling); c != nil && !c.isAmong(all) {
@@ -174,8 +191,8 @@ func (s *sample) candidate(name string, spelling Spelling) *candidate {
 }
 
 // former returns the ring of a candidate over the first servers only, with which clients placed keys before shards were added.
-func (s *sample) former(c *candidate) (all []*candidate) {
-	for n := len(c.servers) - 1; n > max(0, len(c.servers)-mostFormer); n-- {
+func (s *sample) former(ctx context.Context, c *candidate) (all []*candidate) {
+	for n := len(c.servers) - 1; n > max(0, len(c.servers)-mostFormer) && ctx.Err() == nil; n-- {
 		all = append(all, s.candidate(c.ring, Spelling{Servers: c.servers[:n]}))
 	}
 	return all

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -98,12 +100,25 @@ func placesAlike(a, b clients, keys [][][]byte) bool {
 	return true
 }
 
+func find(t testing.TB, keys [][][]byte, spellings []Spelling) Answer {
+	t.Helper()
+	answer, err := Find(t.Context(), keys, spellings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
 func TestRingOfTheClientsIsFound(t *testing.T) {
 	t.Parallel()
 	const runs, perShard = 500, 400 // the plugin compares 2,000, which is easier
 	unclear := 0
 	for seed := range uint64(runs) {
-		w := newWorld(seed, 3+int(seed)%6)
+		shards := 3 + int(seed)%6
+		if seed%100 == 50 {
+			shards = 100 // of which not all keys are compared
+		}
+		w := newWorld(seed, shards)
 		orphans := w.Float64() * 0.4
 		groups := []clients{w.anyClients(t)}
 		if seed%4 == 0 {
@@ -113,12 +128,12 @@ func TestRingOfTheClientsIsFound(t *testing.T) {
 		if len(groups) == 2 && placesAlike(groups[0], groups[1], keys) {
 			groups = groups[:1]
 		}
-		answer := Find(keys, w.spellings)
+		answer := find(t, keys, w.spellings)
 		describe := fmt.Sprintf("run %d: %d shards, %.0f%% orphans, %s by %s", seed, w.shards, 100*orphans, groups[0].name, groups[0].spelling.Name)
 		switch {
 		case len(answer.Groups) == 0:
 			unclear++
-		case answer.Keys != perShard*w.shards:
+		case answer.Keys != min(perShard, mostKeys/w.shards)*w.shards:
 			t.Errorf("%s: %d keys", describe, answer.Keys)
 		case len(groups) == 1 && (len(answer.Groups) != 1 || !answer.Groups[0].is(groups[0])):
 			t.Errorf("%s: %+v", describe, answer.Groups)
@@ -137,20 +152,20 @@ func TestSharesOfTheGroups(t *testing.T) {
 	w := newWorld(7, 4)
 	names, addresses := w.spellings[0], w.spellings[len(w.spellings)-1]
 	one, other := w.clients(t, ring.Ketama, names), w.clients(t, ring.Ketama, addresses)
-	answer := Find(w.keys(t, 2000, 0, one), w.spellings)
+	answer := find(t, w.keys(t, 2000, 0, one), w.spellings)
 	if len(answer.Groups) != 1 || answer.Groups[0].Found != 1 || answer.Groups[0].Placed != 1 {
 		t.Errorf("one group: %+v", answer)
 	}
-	answer = Find(w.keys(t, 2000, 0, one, other), w.spellings)
+	answer = find(t, w.keys(t, 2000, 0, one, other), w.spellings)
 	if len(answer.Groups) != 2 || answer.Groups[0].Placed < 0.57 || answer.Groups[0].Placed > 0.63 || answer.Groups[1].Placed < 0.37 || answer.Groups[1].Placed > 0.43 {
 		t.Errorf("three in five, and two in five: %+v", answer)
 	}
 	two := newWorld(8, 2)
 	one, other = two.clients(t, ring.Ketama, two.spellings[0]), two.clients(t, ring.Ketama, two.spellings[1])
-	if answer = Find(two.keys(t, 2000, 0.2, one), two.spellings); len(answer.Groups) != 1 || !answer.Groups[0].is(one) {
+	if answer = find(t, two.keys(t, 2000, 0.2, one), two.spellings); len(answer.Groups) != 1 || !answer.Groups[0].is(one) {
 		t.Errorf("one group of clients of two shards: %+v", answer)
 	}
-	if answer = Find(two.keys(t, 2000, 0.2, one, other), two.spellings); len(answer.Groups) != 2 || !answer.Groups[0].is(one) || !answer.Groups[1].is(other) {
+	if answer = find(t, two.keys(t, 2000, 0.2, one, other), two.spellings); len(answer.Groups) != 2 || !answer.Groups[0].is(one) || !answer.Groups[1].is(other) {
 		t.Errorf("two groups of clients of two shards: %+v", answer)
 	}
 	// Where the others look for a key depends on where the first do.
@@ -161,7 +176,7 @@ func TestSharesOfTheGroups(t *testing.T) {
 		shard := (r.ring.Shard(key) + max(0, w.IntN(10)-7)) % 3 // two in ten are elsewhere
 		keys[shard] = append(keys[shard], key)
 	}
-	if answer = Find(keys, order); len(answer.Groups) != 1 || answer.Groups[0].Spellings[0] != "a" {
+	if answer = find(t, keys, order); len(answer.Groups) != 1 || answer.Groups[0].Spellings[0] != "a" {
 		t.Errorf("orphans of clients with a list in another order: %+v", answer)
 	}
 }
@@ -179,13 +194,13 @@ func TestWhatNoRingExplainsIsUnclear(t *testing.T) {
 			"keys anywhere":              w.keys(t, 400, 1, w.clients(t, ring.Modulo, unknown)),
 			"few keys":                   w.keys(t, 3, 0.2, w.anyClients(t)),
 		} {
-			if answer := Find(keys, w.spellings); len(answer.Groups) != 0 && (name != "few keys" || answer.Groups[0].Placed < 0.5) {
+			if answer := find(t, keys, w.spellings); len(answer.Groups) != 0 && (name != "few keys" || answer.Groups[0].Placed < 0.5) {
 				t.Errorf("seed %d, %s: %+v", seed, name, answer)
 			}
 		}
 	}
 	for name, keys := range map[string][][][]byte{"no shards": nil, "no keys": make([][][]byte, 3), "one shard": {{[]byte("a"), []byte("b")}}} {
-		if answer := Find(keys, newWorld(1, 3).spellings); len(answer.Groups) != 0 {
+		if answer := find(t, keys, newWorld(1, 3).spellings); len(answer.Groups) != 0 {
 			t.Errorf("%s: %+v", name, answer)
 		}
 	}
@@ -208,10 +223,23 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+func TestAnInterruptEndsTheComparison(t *testing.T) {
+	w := newWorld(1, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if answer, err := Find(ctx, w.keys(t, 400, 0, w.anyClients(t)), w.spellings); !errors.Is(err, context.Canceled) || len(answer.Groups) > 0 {
+		t.Errorf("got %+v, %v", answer, err)
+	}
+}
+
 func BenchmarkFind(b *testing.B) {
-	w := newWorld(1, 8)
-	keys := w.keys(b, 2000, 0.2, w.clients(b, ring.Rendezvous, w.spellings[0]))
-	for b.Loop() {
-		Find(keys, w.spellings)
+	for _, shards := range []int{8, 100} {
+		w := newWorld(1, shards)
+		keys := w.keys(b, 2000, 0.2, w.clients(b, ring.Rendezvous, w.spellings[0]))
+		b.Run(fmt.Sprint(shards), func(b *testing.B) {
+			for b.Loop() {
+				find(b, keys, w.spellings)
+			}
+		})
 	}
 }
