@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ A restored value is as old as the backup: clients read it until it expires or is
 			}
 			r := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, GenerateName: m.Name + "-"}}
 			r.Spec.MemcachedRef.Name, r.Spec.BackupRef = m.Name, &v1beta1.BackupReference{Name: backup}
-			r.Spec.MaxAgeSeconds, r.Spec.MaxTTLSeconds = seconds(maxAge), seconds(maxTTL)
+			r.Spec.MaxAgeSeconds, r.Spec.MaxTTLSeconds = limit(maxAge), limit(maxTTL)
 			if replace {
 				r.Spec.ExistingItems = v1beta1.ExistingReplace
 			}
@@ -118,8 +119,8 @@ A restored value is as old as the backup: clients read it until it expires or is
 		},
 	}
 	cmd.Flags().StringVar(&backup, "backup", "", "Name of the MemcachedBackup. Default: the last one of this Memcached that is complete")
-	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "Reject a backup that is older, such as 6h. Default: no limit")
-	cmd.Flags().DurationVar(&maxTTL, "max-ttl", 0, "Limit how long a restored item lives, such as 15m. Default: no limit")
+	addDuration(cmd, &maxAge, "max-age", 0, math.MaxInt32*time.Second, "Reject a backup that is older, such as 6h. Default: no limit")
+	addDuration(cmd, &maxTTL, "max-ttl", 0, math.MaxInt32*time.Second, "Limit how long a restored item lives, such as 15m. Default: no limit")
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace items that the Memcached contains. By default, it keeps them, since they are newer")
 	return cmd
 }
@@ -143,10 +144,10 @@ func lastComplete(ctx context.Context, c *cluster.Cluster, m *v1beta1.Memcached)
 	return last.Name, nil
 }
 
-// seconds returns a duration in whole seconds, rounded up; nil for none.
-func seconds(d time.Duration) *int32 {
-	if d <= 0 {
+// limit returns a duration in whole seconds; nil for none.
+func limit(d time.Duration) *int32 {
+	if d == 0 {
 		return nil
 	}
-	return ptr.To(int32(min((d+time.Second-1)/time.Second, 1<<31-1)))
+	return ptr.To(int32(seconds(d)))
 }

@@ -104,7 +104,7 @@ func (p *plugin) root(version string) *cobra.Command {
 		p.addDryRun(p.retry()), p.addDryRun(p.backup()), p.addDryRun(p.restore()), p.hotkeys(), p.clients(),
 		p.get(), p.set(), p.delete(), p.shell(), p.ring(), p.report(), p.top(), p.size())
 	root.AddCommand(&cobra.Command{
-		Use: "version", Short: "Show the release of the plugin", Args: cobra.NoArgs,
+		Use: "version", Short: "Show the release of the plugin", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Run: func(*cobra.Command, []string) { fmt.Fprintln(p.streams.Out, version) },
 	})
 	return root
@@ -128,7 +128,6 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 	}
 	c, err := p.connect()
 	if err == nil && p.dryRun {
-		fmt.Fprintln(p.streams.ErrOut, "A dry run changes nothing. Without --dry-run:")
 		c.Client = client.NewDryRunClient(c.Client)
 	}
 	return c, client.ObjectKey{Namespace: namespace, Name: name}, err
@@ -137,6 +136,11 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 // addDryRun adds the flag of a verb that writes objects.
 func (p *plugin) addDryRun(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "Let the API server check the request, and change nothing")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if p.dryRun {
+			fmt.Fprintln(p.streams.ErrOut, "A dry run changes nothing. Without --dry-run:")
+		}
+	}
 	return cmd
 }
 
@@ -153,7 +157,7 @@ func (p *plugin) find(ctx context.Context, name string) (*cluster.Cluster, *v1be
 // bounded returns a context for one answer, which ends after --request-timeout.
 func (p *plugin) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout, err := clientcmd.ParseTimeout(*p.flags.Timeout)
-	if err != nil || timeout == 0 { // the flag was read when the plugin connected, and 0 is no limit
+	if err != nil || timeout <= 0 { // the flag was read when the plugin connected, and 0 or less is no limit
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, timeout)

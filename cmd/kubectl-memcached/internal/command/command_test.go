@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -368,7 +369,33 @@ func TestCompletion(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
 	w.create("sessions")
-	if code := w.run("__complete", "status", ""); code != 0 || !strings.HasPrefix(w.out.String(), "cache\nsessions\n:4\n") {
-		t.Errorf("exit code %d, and\n%s", code, w.out.String())
+	for args, want := range map[string]string{
+		"status": "cache\nsessions\n", "retry --dry-run": "cache\nsessions\n", "move cache": "0\n1\n", "get cache key --shard": "0\n1\n", "get --shard": "", "version": "",
+	} {
+		code := w.run(append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
+		if code != 0 || !strings.HasPrefix(w.out.String(), want+":4\n") || strings.Count(w.err.String(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, and\n%s%s", args, code, w.out.String(), w.err.String())
+		}
+	}
+}
+
+func TestDurationsAreBounded(t *testing.T) {
+	checked := 0
+	for _, cmd := range (&plugin{flags: genericclioptions.NewConfigFlags(true)}).root("").Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() != "duration" {
+				return
+			}
+			checked++
+			if err := f.Value.Set("-1s"); err == nil {
+				t.Errorf("%s takes --%s=-1s", cmd.Name(), f.Name)
+			}
+			if err := f.Value.Set("2562047h"); err == nil && f.Name != "timeout" && f.Name != "ttl" { // whose verb checks it
+				t.Errorf("%s takes --%s=2562047h", cmd.Name(), f.Name)
+			}
+		})
+	}
+	if checked < 6 {
+		t.Errorf("only %d flags were found", checked)
 	}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 func (p *plugin) hotkeys() *cobra.Command {
-	var watch time.Duration
+	watch := watchReads
 	cmd := &cobra.Command{
 		Use: "hotkeys NAME [SHARD...]", Short: "Show the keys that clients read most",
 		Long: `Show the keys of shards that clients read most. Without a shard, show those of all shards, one after the other.
@@ -30,13 +30,10 @@ which the role edit includes. By hand, you run "/opt/agent/agent hotkeys" in the
 		Example: "  kubectl memcached hotkeys cache 0 --for 10s",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: p.completeShards,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if watch <= 0 || watch > maxWatchReads {
-				return usageError{fmt.Errorf("--for is %s: use at most %s", watch, maxWatchReads)}
-			}
 			return p.ask(cmd.Context(), args, watch+answerTime, "hotkeys", "-for", watch.String())
 		},
 	}
-	cmd.Flags().DurationVar(&watch, "for", watchReads, "How long to watch, at most 30s. It stops after 100,000 reads")
+	addDuration(cmd, &watch, "for", time.Second, maxWatchReads, "How long to watch, at most 30s. It stops after 100,000 reads")
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ text is in base64. The exit code is 6 if the shard doesn't have the key.` + ofTh
 			})
 		},
 	}
-	addShard(cmd, &shard)
+	p.addShard(cmd, &shard)
 	format.add(cmd)
 	return cmd
 }
@@ -71,15 +72,16 @@ func (p *plugin) set() *cobra.Command {
 		Example: "  kubectl memcached set cache greeting hello --ttl 1h\n  kubectl memcached set cache page < page.html",
 		Args:    cobra.RangeArgs(2, 3), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if ttl < 0 {
-				return usageError{fmt.Errorf("--ttl is %s: use a positive duration, or 0 for an item that doesn't expire", ttl)}
+			expires := exptime(ttl, time.Now())
+			if expires > math.MaxInt32 {
+				return usageError{fmt.Errorf("--ttl is %s: memcached's time ends on 19 January 2038; use less, or 0 for an item that doesn't expire", ttl)}
 			}
 			value, err := p.value(args[2:])
 			if err != nil {
 				return err
 			}
 			return p.withKey(cmd.Context(), args, shard, func(ctx context.Context, conn *protocol.Conn, shard, key string) error {
-				if err := conn.Set(ctx, key, value, exptime(ttl, time.Now())); err != nil {
+				if err := conn.Set(ctx, key, value, expires); err != nil {
 					return fmt.Errorf("storing on %s: %w", shard, err)
 				}
 				fmt.Fprintf(p.streams.Out, "%s stores %d bytes\n", shard, len(value))
@@ -87,8 +89,8 @@ func (p *plugin) set() *cobra.Command {
 			})
 		},
 	}
-	addShard(cmd, &shard)
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "How long the item lives, such as 1h. Default: it doesn't expire")
+	p.addShard(cmd, &shard)
+	addDuration(cmd, &ttl, "ttl", 0, 0, "How long the item lives, such as 1h. Default: it doesn't expire")
 	return cmd
 }
 
@@ -120,7 +122,7 @@ func (p *plugin) delete() *cobra.Command {
 			})
 		},
 	}
-	addShard(cmd, &shard)
+	p.addShard(cmd, &shard)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Say which shard would delete the key, and delete nothing")
 	return cmd
 }
@@ -132,8 +134,14 @@ func exists(conn *protocol.Conn) func(context.Context, string) (bool, error) {
 	}
 }
 
-func addShard(cmd *cobra.Command, shard *string) {
+func (p *plugin) addShard(cmd *cobra.Command, shard *string) {
 	cmd.Flags().StringVar(shard, "shard", "", "Ordinal or name of the shard to use, such as 0")
+	_ = cmd.RegisterFlagCompletionFunc("shard", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) { // the flag exists
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return p.completeShards(cmd, args[:1], typed)
+	})
 }
 
 // value returns the one in the arguments, or standard input.
@@ -153,11 +161,10 @@ func (p *plugin) value(args []string) ([]byte, error) {
 
 // exptime returns a TTL as memcached expects it.
 func exptime(ttl time.Duration, now time.Time) int64 {
-	seconds := int64((ttl + time.Second - 1) / time.Second)
 	if ttl > longest {
-		return now.Unix() + seconds
+		return now.Unix() + seconds(ttl)
 	}
-	return seconds
+	return seconds(ttl)
 }
 
 // withKey calls do with a connection to the shard for a key. The arguments are the name of a Memcached, and the key.
@@ -247,7 +254,7 @@ by itself. It needs the permission to create pods/portforward and, with spec.aut
 			return p.session(cmd.Context(), conn)
 		},
 	}
-	addShard(cmd, &shard)
+	p.addShard(cmd, &shard)
 	return cmd
 }
 

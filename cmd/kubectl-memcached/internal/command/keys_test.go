@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestKeysThatNoShardIsKnownFor(t *testing.T) {
 	w.want(w.run("get", "cache", strings.Repeat("k", 251)), exitUsage, "", "the key has 251 bytes")
 	w.want(w.run("get", "cache", ""), exitUsage, "", "the key has 0 bytes")
 	w.want(w.run("delete", "cache", "my key"), exitUsage, "", `the key has ' ' as byte 3`)
-	w.want(w.run("set", "cache", "a", "v", "--ttl", "-1s"), exitUsage, "", "--ttl is -1s")
+	w.want(w.run("set", "cache", "a", "v", "--ttl", "2562047h"), exitUsage, "", "--ttl is 2562047h0m0s: memcached's time ends on 19 January 2038")
 	w.want(w.run("get", "cache", "a", "--shard", "7"), exitUsage, "", "name one from 0 to 1")
 	m.Spec.Access.Hashing = nil
 	if err := w.api.Update(t.Context(), m); err != nil {
@@ -79,7 +80,7 @@ func TestKeysThatNoShardIsKnownFor(t *testing.T) {
 
 func TestExptimeOfATTL(t *testing.T) {
 	for ttl, want := range map[time.Duration]int64{
-		0: 0, time.Millisecond: 1, 90 * time.Second: 90, longest: 2592000, longest + time.Second: now.Unix() + 2592001,
+		0: 0, time.Millisecond: 1, 90 * time.Second: 90, longest: 2592000, longest + time.Second: now.Unix() + 2592001, math.MaxInt64: now.Unix() + 9223372037,
 	} {
 		if got := exptime(ttl, now); got != want {
 			t.Errorf("%s: %d, want %d", ttl, got, want)

@@ -2,7 +2,9 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -14,6 +16,52 @@ type output string
 func (o *output) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP((*string)(o), "output", "o", "", "Output format: json or yaml. Default: text")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// duration is a flag with a bounded duration.
+type duration struct {
+	*time.Duration
+	// least and most bound it. A most of 0 is no bound.
+	least, most time.Duration
+}
+
+// addDuration adds a flag. It is what value has by default.
+func addDuration(cmd *cobra.Command, value *time.Duration, name string, least, most time.Duration, usage string) {
+	cmd.Flags().Var(duration{value, least, most}, name, usage)
+}
+
+func (d duration) Set(text string) error {
+	value, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return err
+	case value < d.least || d.most > 0 && value > d.most:
+		message := fmt.Sprintf("use at least %s", d.least)
+		if d.most > 0 {
+			message += fmt.Sprintf(" and at most %s", d.most)
+		}
+		return errors.New(message)
+	}
+	*d.Duration = value
+	return nil
+}
+
+func (d duration) String() string {
+	if *d.Duration == 0 {
+		return "" // help shows no default
+	}
+	return d.Duration.String()
+}
+
+func (d duration) Type() string { return "duration" }
+
+// seconds returns a duration in whole seconds, rounded up.
+func seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return whole
 }
 
 // shown is a screen.

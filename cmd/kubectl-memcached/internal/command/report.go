@@ -62,7 +62,7 @@ func (p *plugin) report() *cobra.Command {
 	var (
 		format         output
 		file, operator string
-		timeout        time.Duration
+		timeout        = 2 * time.Minute
 	)
 	cmd := &cobra.Command{
 		Use: "report NAME", Short: "Write what explains the state of a Memcached into a file, for a support case",
@@ -96,7 +96,7 @@ manifest.txt in the file names it.`,
 	format.add(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "File to create, which must not exist. Default: memcached-NAME-TIME.zip")
 	cmd.Flags().StringVar(&operator, "operator-namespace", operatorNamespace, "Namespace of the operator, whose log is part of the report")
-	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "How long it may take. What isn't read by then is omitted")
+	addDuration(cmd, &timeout, "timeout", 0, 0, "How long it may take. What isn't read by then is omitted")
 	return cmd
 }
 

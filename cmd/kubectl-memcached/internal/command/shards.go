@@ -40,7 +40,7 @@ func stamp(now time.Time) string { return strconv.FormatInt(now.Unix(), 10) }
 func (p *plugin) restart() *cobra.Command {
 	var (
 		all, wait bool
-		timeout   time.Duration
+		timeout   = 5 * time.Minute
 	)
 	cmd := &cobra.Command{
 		Use: "restart NAME SHARD...", Short: "Restart memcached of shards in place, with its items",
@@ -83,7 +83,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "Restart all shards")
 	cmd.Flags().BoolVar(&wait, "wait", true, "Wait until a shard has restarted before the next one. Without it, all of them restart at the same time")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait for a shard")
+	addDuration(cmd, &timeout, "timeout", 0, 0, "How long to wait for a shard")
 	return cmd
 }
 

@@ -152,7 +152,7 @@ func TestWrongShardsAreErrors(t *testing.T) {
 	w.want(w.run("restart", "cache"), exitUsage, "", "use --all")
 	w.want(w.run("restart", "cache", "0", "--all"), exitUsage, "", "use --all")
 	w.want(w.run("restart", "cache", "--all"), exitFailed, "", "shard cache-1 has no pod now")
-	w.want(w.run("hotkeys", "cache", "--for", "1m"), exitUsage, "", "use at most 30s")
+	w.want(w.run("hotkeys", "cache", "--for", "1m"), exitUsage, "", "use at least 1s and at most 30s")
 	m.Status.Shards = nil
 	w.report(m)
 	w.want(w.run("move", "cache", "0"), exitFailed, "", "has no shards")
