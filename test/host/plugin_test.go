@@ -41,7 +41,7 @@ var uses = []use{
 	{args: "status cache", rights: readsMemcached, says: "create pods/portforward"}, // for what it omits
 	{args: "status -A", code: 5, says: " lacks the permission to list memcacheds.cache.memcached-operator.io in all namespaces. "},
 	{args: "why cache", rights: readsMemcached, says: "cache"},
-	{args: "report cache", rights: readsMemcached, says: " files"},
+	{args: "report cache", rights: readsMemcached, says: "create pods/portforward"},
 	{args: "hotkeys cache 0 --for 1s", rights: "get memcacheds, create pods/exec", says: "cache-0:"},
 	{args: "clients cache", rights: "get memcacheds, create pods/exec", says: "cache-1:"},
 	{args: "ring cache", rights: "get memcacheds, create pods/exec", code: 3, says: "it is unclear"},

@@ -10,7 +10,7 @@ import (
 )
 
 // stderrTail logs what memcached writes to stderr, a line each, and keeps what may explain a failure: the
-// last line, and the messages about the restartable cache.
+// last line, unless memcached logs requests, and the messages about the restartable cache.
 type stderrTail struct {
 	log *slog.Logger
 	// dropped counts the lines that are not logged.
@@ -19,7 +19,9 @@ type stderrTail struct {
 	mu      sync.Mutex
 	partial []byte
 	last    string
-	restart []string
+	// requests is whether memcached has logged one. What it writes from then on may be a part of a key.
+	requests bool
+	restart  []string
 	// second is the one in which so many lines were logged or dropped.
 	second         time.Time
 	logged, unsaid int
@@ -51,7 +53,7 @@ func (s *stderrTail) endLine() {
 	if line == "" {
 		return
 	}
-	s.last = line
+	s.last, s.requests = line, s.requests || isRequest(line)
 	s.logLine(line)
 	if strings.HasPrefix(line, "[restart]") && len(s.restart) < maxRestartLines {
 		s.restart = append(s.restart, line)
@@ -74,14 +76,21 @@ func (s *stderrTail) logLine(line string) {
 	s.log.Info(line, "source", "memcached")
 }
 
-// lastLine returns the last line, which may be incomplete.
+// isRequest reports whether a line is about a request or its answer.
+func isRequest(line string) bool { return line[0] == '<' || line[0] == '>' }
+
+// lastLine returns the last line, which may be incomplete; empty if it may have a key.
 func (s *stderrTail) lastLine() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	last := s.last
 	if partial := strings.TrimSpace(string(s.partial)); partial != "" {
-		return partial
+		last = partial
 	}
-	return s.last
+	if s.requests || last != "" && isRequest(last) {
+		return ""
+	}
+	return last
 }
 
 // restartRejection returns memcached's reason for not loading the saved items;

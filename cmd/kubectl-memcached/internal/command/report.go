@@ -141,6 +141,7 @@ func (a *archive) add(ctx context.Context, group, name string, read func(context
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	content, err := read(ctx)
+	content = screen.RedactText(content)
 	if err == nil && a.size+len(content) > maxReport {
 		err = fmt.Errorf("the report would be larger than %d MiB", maxReport>>20)
 	}

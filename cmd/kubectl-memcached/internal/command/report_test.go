@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // marker is in all that a report must not contain.
@@ -27,7 +28,13 @@ func (w *world) createSecrets() {
 	foreign := corev1.Container{Name: "proxy", Image: "proxy:1", Args: []string{"--password", marker}, Env: []corev1.EnvVar{{Name: "A", Value: marker}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Command: []string{"/opt/agent/agent"}, Env: []corev1.EnvVar{{Name: "TOKEN", Value: marker}}}, foreign}
 	pod.Spec.InitContainers = []corev1.Container{foreign}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "memcached", RestartCount: 1}}
+	crash := `memcached was terminated by signal "killed": <30 get ` + marker
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "memcached", RestartCount: 1, LastTerminationState: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Message: crash}}}}
+	w.pods.answer.ArgumentsError = "memcached doesn't start with them: memcached exited unexpectedly with code 1: >30 " + marker
+	m := simtest.Get[*v1beta1.Memcached](w.api, "cache")
+	m.Status.Conditions[0].Message = "1 of 2 shards is ready: " + crash
+	w.report(m)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cache", Namespace: "default"}, Data: map[string][]byte{"password": []byte(marker)}}
 	if err := w.api.Create(w.t.Context(), pod); err != nil {
 		w.t.Fatal(err)
@@ -41,6 +48,9 @@ func (w *world) createSecrets() {
 		`time=2026-11-27T12:00:00Z level=INFO msg="<30 set ` + marker + ` 0 0 1" source=memcached` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="an older agent"` + "\n" +
 		`{"level":"info","msg":"<30 get ` + marker + "\n" +
+		`{"level":"error","msg":"memcached was terminated by signal \"killed\": <30 get ` + marker + `"}` + "\n" +
+		`{"level":"error","msg":"Cannot read the keys","error":"the answer violates the memcached protocol: key=\"` + marker + `\""}` + "\n" +
+		`{"level":"error","msg":"memcached exited unexpectedly with code 71: failed to listen"}` + "\n" +
 		`time=2026-11-27T12:00:00Z level=INFO msg="<30 get ` + marker
 }
 
@@ -84,7 +94,7 @@ func TestReportContainsNoSecrets(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"memcached.yaml": {"name: cache\n", "phase: Running"}, "pods.yaml": {"name: TOKEN", "image: proxy:1", "/opt/agent/agent", v1beta1.AnnotationRestart + `: "1"`},
-		"logs/cache-0-a.log": {"memcached is serving", "an older agent", "EventSource", `{"kind":"Pod"}`}, "logs/cache-0-a.previous.log": {"memcached is serving"},
+		"logs/cache-0-a.log": {"memcached is serving", "an older agent", `"killed\": (omitted)`, "71: failed to listen", "EventSource", `{"kind":"Pod"}`}, "logs/cache-0-a.previous.log": {"memcached is serving"},
 		"agents/cache-1-b.json": {`"items"`}, "why.txt": {"default/cache is Running"}, "events.yaml": nil,
 		"manifest.txt": {"logs/cache-0-a.log: 4 lines of memcached", "the operator's logs: namespace memcached-operator-system has no pod of it"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -11,6 +12,13 @@ import (
 
 // omitted replaces what a report doesn't contain.
 const omitted = "(omitted)"
+
+// quoted is where a message quotes what may contain a key or a value: the last line of a memcached that logged requests, or an answer
+// that can't be read.
+var quoted = regexp.MustCompile(`(memcached (?:was terminated by signal|exited unexpectedly with code)[^:\n]*: )(?:[<>]|\\u003[ce]).*|(the answer violates the memcached protocol: ).*`)
+
+// RedactText omits what messages in a text quote from memcached, each to the end of its line.
+func RedactText(text []byte) []byte { return quoted.ReplaceAll(text, []byte("${1}${2}"+omitted)) }
 
 // ownContainers are those whose specs the operator writes, without values of Secrets.
 var ownContainers = map[string]bool{"memcached": true, "agent": true}
@@ -34,6 +42,8 @@ func Redact(o any) ([]byte, error) {
 
 func redacted(field string, value any) any {
 	switch value := value.(type) {
+	case string:
+		return string(RedactText([]byte(value)))
 	case []any:
 		for i := range value {
 			value[i] = redacted(field, value[i])
