@@ -52,7 +52,7 @@ func (s *size) keeper() keeper {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.windows = sizing.Windows{}
-			s.windows.Unmarshal(content) // one of another release doesn't fit, and the shard is observed again
+			s.windows.Unmarshal(content) // without any, the shard is observed again
 		},
 	}
 }

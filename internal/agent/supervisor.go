@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/secrets"
 	"github.com/memcached-operator/memcached-operator/internal/agent/serve"
+	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
@@ -106,7 +107,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets, uses: &atomic.Pointer[handover.Uses]{},
 	}
 	s.size = &size{now: s.now}
-	s.kept = kept{"size": s.size.keeper(), handover.UsesName: {
+	s.kept = kept{sizing.StateName: s.size.keeper(), handover.UsesName: {
 		export: func() []byte { return s.uses.Load().Content() },
 		load:   func(content []byte) { s.uses.Store(handover.ParseUses(content)) },
 	}}

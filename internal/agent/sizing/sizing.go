@@ -115,6 +115,9 @@ type Windows struct {
 	continues bool
 }
 
+// StateName is the name of the windows in what agents keep. Another layout or meaning of the state has another name.
+const StateName = "size"
+
 // state has a fixed size.
 type state struct {
 	Memory                int64
@@ -374,7 +377,7 @@ func (w *Windows) recommend() Recommendation {
 // little-endian, and encoding/binary would make the agent 50 KB larger.
 func (w *Windows) Marshal() []byte { return bytes.Clone(w.memory()) }
 
-// Unmarshal reads what Marshal has returned in an agent with the same state, and returns false otherwise.
+// Unmarshal reads what Marshal has returned, and returns false for other data.
 func (w *Windows) Unmarshal(data []byte) bool {
 	w.continues = false
 	return len(data) == len(w.memory()) && copy(w.memory(), data) > 0

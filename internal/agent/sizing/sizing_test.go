@@ -1,7 +1,10 @@
 package sizing
 
 import (
+	"fmt"
+	"hash/crc32"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -195,7 +198,14 @@ func TestWindowsMoveWithTheItems(t *testing.T) {
 	}
 	s.want(t, 2*time.Hour, Unused, 40, 100)
 	if s.windows.Unmarshal(content[1:]) {
-		t.Error("windows of another release are read")
+		t.Error("windows that are cut are read")
+	}
+	var layout []byte
+	for _, field := range append(reflect.VisibleFields(reflect.TypeFor[state]()), reflect.VisibleFields(reflect.TypeFor[Counters]())...) {
+		layout = fmt.Appendln(layout, field.Name, field.Type)
+	}
+	if sum := crc32.ChecksumIEEE(layout); sum != 0x9dc6d050 {
+		t.Errorf("the state has another layout, %#x, and needs another StateName than agents of former releases: %s", sum, layout)
 	}
 }
 
