@@ -17,6 +17,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 const project = "../.."
@@ -31,35 +33,20 @@ func makefileRelease(t *testing.T) release {
 	}
 	args, _, _ = strings.Cut(args, "\n")
 	r, err := parseRelease(strings.Fields(args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
-}
-
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
 }
 
 func committedBundle(t *testing.T) *manifests.Bundle {
 	t.Helper()
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(project, "bundle"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return bundle
 }
 
 func TestCommittedBundleIsValid(t *testing.T) {
 	findings, err := validate(project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, finding := range findings {
 		t.Error(finding)
 	}
@@ -68,8 +55,8 @@ func TestCommittedBundleIsValid(t *testing.T) {
 // The project's own .dockerignore excludes all but the operator's sources.
 func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 	for _, dockerfile := range []string{"bundle.Dockerfile", "catalog/Dockerfile"} {
-		ignore := string(read(t, filepath.Join(project, dockerfile+".dockerignore")))
-		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(read(t, filepath.Join(project, dockerfile))), -1)
+		ignore := string(must.Read(t, filepath.Join(project, dockerfile+".dockerignore")))
+		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(must.Read(t, filepath.Join(project, dockerfile))), -1)
 		if len(copied) == 0 {
 			t.Errorf("%s copies nothing", dockerfile)
 		}
@@ -87,24 +74,18 @@ func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 func TestBundleIsValidAsReleased(t *testing.T) {
 	version := committedBundle(t).CSV.Spec.Version.String()
 	dir, bundle := t.TempDir(), os.DirFS(filepath.Join(project, "bundle"))
-	if err := errors.Join(os.CopyFS(filepath.Join(dir, "bundle"), bundle), os.CopyFS(filepath.Join(dir, "catalog/releases", version), bundle)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.CopyFS(filepath.Join(dir, "bundle"), bundle), os.CopyFS(filepath.Join(dir, "catalog/releases", version), bundle)))
 	if got, err := validate(dir); len(got) > 0 || err != nil {
 		t.Errorf("as released, the findings are %q, %v", got, err)
 	}
 	const service = "{apiVersion: v1, kind: Service, metadata: {name: more}}"
-	if err := os.WriteFile(filepath.Join(dir, manifestsDir, "more.yaml"), []byte(service), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, manifestsDir, "more.yaml"), []byte(service), 0o600))
 	want := []string{"bundle/ differs from the release " + version + ": raise VERSION in the Makefile"}
 	if got, err := validate(dir); !slices.Equal(got, want) || err != nil {
 		t.Errorf("with another file, the findings are %q, %v, want %q", got, err, want)
 	}
 	csv := filepath.Join(dir, manifestsDir, "memcached-operator.clusterserviceversion.yaml")
-	if err := os.WriteFile(csv, bytes.ReplaceAll(read(t, csv), []byte("capabilities: Deep Insights"), []byte("capabilities: Everything")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(csv, bytes.ReplaceAll(must.Read(t, csv), []byte("capabilities: Deep Insights"), []byte("capabilities: Everything")), 0o600))
 	if got, err := validate(dir); !strings.Contains(strings.Join(got, "\n"), "capabilities") || err != nil {
 		t.Errorf("with an unknown capability, the findings are %q, %v", got, err)
 	}
@@ -118,9 +99,7 @@ func TestChannelsAgreeWithTheMaturity(t *testing.T) {
 		r := makefileRelease(t)
 		r.version = version
 		files, err := generate(project, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for name, line := range map[string]string{
 			metadataDir + "/annotations.yaml":                               "operators.operatorframework.io.bundle.channels.v1: " + want.channels,
 			manifestsDir + "/memcached-operator.clusterserviceversion.yaml": "  maturity: " + want.maturity,
@@ -158,9 +137,7 @@ func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
 func TestDigestsAreInTheBundle(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
 	r := makefileRelease(t)
 	r.image += "@" + digest
 	for memcached, disconnected := range map[string]string{
@@ -169,17 +146,11 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 		"tag: 1.6.45, digest: '" + digest + "'": "true",
 	} {
 		images := "images: [{name: docker.io/library/memcached, " + memcached + "}]"
-		if err := os.WriteFile(filepath.Join(dir, "images.yaml"), []byte(images), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "images.yaml"), []byte(images), 0o600))
 		files, err := generate(dir, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var csv v1alpha1.ClusterServiceVersion
-		if err := yaml.Unmarshal(files[manifestsDir+"/memcached-operator.clusterserviceversion.yaml"], &csv); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(files[manifestsDir+"/memcached-operator.clusterserviceversion.yaml"], &csv))
 		container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 		if got := csv.Annotations["features.operators.openshift.io/disconnected"]; got != disconnected || container.Image != r.image {
 			t.Errorf("%s: disconnected is %s, want %s; the operator's image is %s, want %s", memcached, got, disconnected, container.Image, r.image)
@@ -204,9 +175,7 @@ func TestASampleWithAVersionIsNotForDisconnectedClusters(t *testing.T) {
 		"{size: 3}": false, "{version: 1.6.45}": true, "{pod: {image: memcached:1.6.45}}": true, "{pod: {image: memcached@sha256:0123}}": false,
 	} {
 		sample, err := factory.FromBytes([]byte("{apiVersion: example.com/v1, kind: Memcached, metadata: {name: sample}, spec: " + spec + "}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := byTag(sample); got != want {
 			t.Errorf("%s names an image by its tag: %t, want %t", spec, got, want)
 		}
@@ -217,10 +186,10 @@ func TestASampleWithAVersionIsNotForDisconnectedClusters(t *testing.T) {
 func TestVersionsOfKubernetes(t *testing.T) {
 	bundle := committedBundle(t)
 	line := "com.redhat.openshift.versions: v4.16\n"
-	if got := bundle.CSV.Spec.MinKubeVersion; got != "1.29.0" || !strings.Contains(string(read(t, filepath.Join(project, metadataDir, "annotations.yaml"))), line) {
+	if got := bundle.CSV.Spec.MinKubeVersion; got != "1.29.0" || !strings.Contains(string(must.Read(t, filepath.Join(project, metadataDir, "annotations.yaml"))), line) {
 		t.Errorf("minKubeVersion is %s, and annotations.yaml has no line %q: OpenShift 4.16 has Kubernetes 1.29", got, line)
 	}
-	if want := "\tk8s.io/api v0" + strings.TrimPrefix(kubernetesVersion, "1") + "."; !strings.Contains(string(read(t, filepath.Join(project, "go.mod"))), want) {
+	if want := "\tk8s.io/api v0" + strings.TrimPrefix(kubernetesVersion, "1") + "."; !strings.Contains(string(must.Read(t, filepath.Join(project, "go.mod"))), want) {
 		t.Errorf("go.mod does not contain %q: the bundle is validated for Kubernetes %s", want, kubernetesVersion)
 	}
 	for _, version := range []string{"", "1", "2.0.0"} {
@@ -411,15 +380,9 @@ func TestGenerateRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600))
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600))
 			_, err := generate(dir, complete)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q in it", err, test.want)

@@ -15,6 +15,8 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/model"
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 const (
@@ -23,25 +25,14 @@ const (
 	image = "registry.example.com:5000/bundle"
 )
 
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
 // replace replaces old, which the file must contain.
 func replace(t *testing.T, file, old, new string) {
 	t.Helper()
-	content := read(t, file)
+	content := must.Read(t, file)
 	if !bytes.Contains(content, []byte(old)) {
 		t.Fatalf("%s does not contain %q", file, old)
 	}
-	if err := os.WriteFile(file, bytes.ReplaceAll(content, []byte(old), []byte(new)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, bytes.ReplaceAll(content, []byte(old), []byte(new)), 0o600))
 }
 
 // project returns the folder of a project that released versions, each with the project's bundle.
@@ -51,9 +42,7 @@ func project(t *testing.T, versions ...string) string {
 	dir := t.TempDir()
 	for _, version := range versions {
 		release := filepath.Join(dir, releasesDir, version)
-		if err := os.CopyFS(release, os.DirFS(filepath.Join(root, "bundle"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.CopyFS(release, os.DirFS(filepath.Join(root, "bundle"))))
 		csv := filepath.Join(release, "manifests/memcached-operator.clusterserviceversion.yaml")
 		replace(t, csv, "name: memcached-operator.v"+now, "name: memcached-operator.v"+version)
 		replace(t, csv, "\n  version: "+now+"\n", "\n  version: "+version+"\n")
@@ -64,9 +53,7 @@ func project(t *testing.T, versions ...string) string {
 func bundle(t *testing.T, dir string) *manifests.Bundle {
 	t.Helper()
 	b, err := manifests.GetBundleFromDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b
 }
 
@@ -74,17 +61,11 @@ func bundle(t *testing.T, dir string) *manifests.Bundle {
 func rendered(t *testing.T, dir string) *model.Package {
 	t.Helper()
 	content, err := render(t.Context(), dir, image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	catalog, err := declcfg.LoadReader(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	packages, err := declcfg.ConvertToModel(*catalog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return packages[packageName]
 }
 
@@ -140,26 +121,18 @@ func TestReleasesWithoutFixesAreDeprecated(t *testing.T) {
 // says (add_bundle_to_fbc.py of operator-pipelines). A template that exists keeps its settings.
 func TestTheHubsGetOurCatalog(t *testing.T) {
 	dir := project(t, "1.0.0", "1.1.0-rc.1", "1.1.0", "1.2.0-rc.1")
-	if err := os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte("reviewers: [me]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte("reviewers: [me]\n"), 0o600))
 	versions, err := released(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	parse := func(file string, into any) {
 		t.Helper()
-		if err := yaml.UnmarshalStrict(read(t, file), into); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.UnmarshalStrict(must.Read(t, file), into))
 	}
 	operator := filepath.Join(dir, "dist/community-operators/operators", packageName)
 	bundles := map[string]string{}
 	var merged map[string]any
 	for _, version := range versions {
-		if err := hubs(dir, filepath.Join(dir, "dist"), version); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, hubs(dir, filepath.Join(dir, "dist"), version))
 		if merged == nil {
 			parse(filepath.Join(operator, "catalog-templates", templateFile), &merged)
 		}
@@ -185,9 +158,7 @@ func TestTheHubsGetOurCatalog(t *testing.T) {
 		}
 	}
 	theirs, err := catalogOf(t.Context(), bundles, merged, deprecations(versions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if ours, err := render(t.Context(), dir, image); err != nil || !bytes.Equal(ours, theirs) {
 		t.Errorf("%v: our catalog is\n%s\nthe hubs' is\n%s", err, ours, theirs)
 	}
@@ -196,25 +167,21 @@ func TestTheHubsGetOurCatalog(t *testing.T) {
 func TestTheHubsMapTheTemplateToTheirCatalogs(t *testing.T) {
 	dir := project(t, "1.0.0")
 	for reviewers, want := range map[string]string{"reviewers: []\n": "", "reviewers: [me]\n": "reviewers:\n- me\n"} {
-		if err := os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte(reviewers), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := hubs(dir, filepath.Join(dir, "dist"), semver.MustParse("1.0.0")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "catalog", ciFile), []byte(reviewers), 0o600))
+		must.Succeed(t, hubs(dir, filepath.Join(dir, "dist"), semver.MustParse("1.0.0")))
 		for repository, catalogs := range map[string]string{
 			"community-operators":      "    - latest\n",
 			"community-operators-prod": "    - v4.16\n    - v4.17\n    - v4.18\n    - v4.19\n    - v4.20\n    - v4.21\n    - v4.22\n",
 		} {
 			want := "fbc:\n  catalog_mapping:\n  - catalog_names:\n" + catalogs +
 				"    template_name: semver.yaml\n    type: olm.semver\n  enabled: true\n  version_promotion_strategy: always\n" + want
-			if got := string(read(t, filepath.Join(dir, "dist", repository, "operators", packageName, ciFile))); got != want {
+			if got := string(must.Read(t, filepath.Join(dir, "dist", repository, "operators", packageName, ciFile))); got != want {
 				t.Errorf("ci.yaml of %s is\n%swant\n%s", repository, got, want)
 			}
 		}
 	}
 	line := fmt.Sprintf("com.redhat.openshift.versions: v4.%d\n", oldestOpenShift)
-	if annotations := read(t, filepath.Join(root, "bundle/metadata/annotations.yaml")); !bytes.Contains(annotations, []byte(line)) {
+	if annotations := must.Read(t, filepath.Join(root, "bundle/metadata/annotations.yaml")); !bytes.Contains(annotations, []byte(line)) {
 		t.Errorf("bundle/ has no annotation %s", line)
 	}
 }

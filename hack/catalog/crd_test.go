@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/crdify/pkg/validations"
 	"sigs.k8s.io/crdify/pkg/validations/property"
 	"sigs.k8s.io/crdify/pkg/validators/version"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 // violations returns the reasons for which OLM v1 would reject an upgrade from one CRD to another. The library and its
@@ -29,9 +31,7 @@ func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefin
 			},
 		},
 	}, runner.DefaultRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out []string
 	add := func(where string, results []validations.ComparisonResult) {
 		for _, result := range results {
@@ -69,9 +69,7 @@ func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResource
 // OLM upgrades from each release to the newest one in one step. Without a release there is nothing to compare.
 func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 	versions, err := released(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	now := crdsOf(t, filepath.Join(root, "bundle"))
 	for _, v := range versions {
 		for name, before := range crdsOf(t, filepath.Join(root, releasesDir, v.String())) {

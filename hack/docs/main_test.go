@@ -8,19 +8,16 @@ import (
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 const root = "../.."
 
 func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	page, err := troubleshootingPage(reasons)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var values []string
 	for _, r := range reasons {
 		values = append(values, r.value)
@@ -48,9 +45,7 @@ func TestEveryReasonSaysWhatToDo(t *testing.T) {
 func TestReasonWithoutAnActionIsAnError(t *testing.T) {
 	directory := t.TempDir()
 	source := "package v1beta1\n\n// Reasons of Ready.\nconst (\n\t// ReasonOdd: it is odd.\n\tReasonOdd = \"Odd\"\n)\n"
-	if err := os.WriteFile(filepath.Join(directory, "conditions.go"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(directory, "conditions.go"), []byte(source), 0o600))
 	if _, err := readReasons(directory); err == nil || !strings.Contains(err.Error(), "ReasonOdd needs a comment") {
 		t.Errorf("error %v", err)
 	}

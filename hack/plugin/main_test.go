@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -9,24 +8,21 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 // install does with a manifest and an archive what Krew does.
 func install(t *testing.T, folder, system, arch string) (program string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(folder, "memcached.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, filepath.Join(folder, "memcached.yaml"))
 	var manifest struct {
 		Spec struct {
 			Version   string
 			Platforms []platform
 		}
 	}
-	if err := yaml.Unmarshal(content, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(content, &manifest))
 	for _, p := range manifest.Spec.Platforms {
 		if on := p.Selector["matchLabels"]; on["os"] != system || on["arch"] != arch {
 			continue
@@ -53,9 +49,7 @@ func TestArchiveOfThePluginIsInstalledAndReproducible(t *testing.T) {
 	t.Chdir("..")
 	first, second := t.TempDir(), t.TempDir()
 	for _, folder := range []string{first, second} {
-		if err := write("1.2.3-rc.4", folder, []string{runtime.GOOS + "/" + runtime.GOARCH}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, write("1.2.3-rc.4", folder, []string{runtime.GOOS + "/" + runtime.GOARCH}))
 	}
 	if output, err := exec.Command("diff", "-r", first, second).CombinedOutput(); err != nil {
 		t.Errorf("two builds differ: %s", output)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 const root = "../.."
@@ -49,21 +51,8 @@ func commit(t *testing.T, dir string) {
 
 func write(t *testing.T, file, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
 // project creates a repository of this project.
@@ -77,7 +66,7 @@ func project(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	makefile := filepath.Join(dir, "Makefile")
-	write(t, makefile, regexp.MustCompile(`(?m)^(RELEASED \?= ).*`).ReplaceAllString(read(t, makefile), "${1}2026-02-02T03:04:05Z"))
+	write(t, makefile, regexp.MustCompile(`(?m)^(RELEASED \?= ).*`).ReplaceAllString(string(must.Read(t, makefile)), "${1}2026-02-02T03:04:05Z"))
 	for name, date := range map[string]string{"old": "2026-02-01", "new": "2026-02-02"} {
 		write(t, filepath.Join(dir, "docs/bench-"+name+".md"), "`make bench-"+name+"` measured the commit 01234567 on "+date+". A machine.\n")
 	}
@@ -90,13 +79,9 @@ func project(t *testing.T) string {
 func program(t *testing.T, name, script string) {
 	t.Helper()
 	real, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nREAL="+real+"\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nREAL="+real+"\n"+script+"\n"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 }
 
@@ -115,9 +100,7 @@ func TestRelease(t *testing.T) {
 	program(t, "go", `case "$*" in "tool -modfile"*|"test "*|*" test "*) exit 0 ;; esac; exec "$REAL" "$@"`)
 	output, err := prepare(t, dir, unreleased, digest)
 	t.Logf("\n%s", output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 
 	if status := git(t, dir, "status", "--porcelain"); status != "" {
 		t.Errorf("the tree has changes:\n%s", status)
@@ -148,7 +131,7 @@ func TestRelease(t *testing.T) {
 		{community + "/operators/memcached-operator/ci.yaml", "- latest\n"},
 		{community + "-prod/operators/memcached-operator/" + unreleased + "/release-config.yaml", "- Stable\n"},
 	} {
-		if content := read(t, filepath.Join(dir, c[0])); !strings.Contains(content, c[1]) {
+		if content := string(must.Read(t, filepath.Join(dir, c[0]))); !strings.Contains(content, c[1]) {
 			t.Errorf("%s does not contain %q", c[0], c[1])
 		}
 	}
@@ -165,7 +148,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the output does not match %s", want)
 		}
 	}
-	changelog := read(t, filepath.Join(dir, "CHANGELOG.md"))
+	changelog := string(must.Read(t, filepath.Join(dir, "CHANGELOG.md")))
 	want := "# Changelog\n\n## [Unreleased]\n\n## [9.0.0] - 2030-01-02\n\n### Added\n- It scales.\n\n" +
 		"[Unreleased]: https://example.com/compare/v9.0.0...HEAD\n[9.0.0]: https://example.com/compare/v1.0.0...v9.0.0\n"
 	if changelog != want {
@@ -233,9 +216,7 @@ func TestReleaseRejects(t *testing.T) {
 			for _, file := range []string{"catalog/releases/1.0.0/a", "catalog/releases/1.1.0/a", "catalog/releases/checksums", "Makefile"} {
 				write(t, filepath.Join(dir, file), "VERSION ?= 1.1.0\n")
 			}
-			if err := os.CopyFS(filepath.Join(dir, "hack"), os.DirFS("..")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.CopyFS(filepath.Join(dir, "hack"), os.DirFS("..")))
 			commit(t, dir)
 			git(t, dir, "tag", "v1.3.0")
 			if test.dirty != "" {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 // scripted is a run whose go, make and bin/cluster are scripts.
@@ -34,9 +36,7 @@ func newScripted(t *testing.T, tiers ...tier) *scripted {
 
 func (s *scripted) script(name, script string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(filepath.Join(s.bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 }
 
 // goPrints makes "go test" print lines of the format of "go test -json", and others when a test is run alone.
@@ -55,10 +55,7 @@ END
 
 func (s *scripted) calls() []string {
 	s.t.Helper()
-	content, err := os.ReadFile(filepath.Join(s.bin, "calls"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	content := must.Read(s.t, filepath.Join(s.bin, "calls"))
 	return strings.Split(strings.TrimSpace(string(content)), "\n")
 }
 
@@ -75,14 +72,9 @@ func (s *scripted) want(err error, last string) {
 
 func (s *scripted) recorded() []flake {
 	s.t.Helper()
-	content, err := os.ReadFile(filepath.Join(s.dist, "flakes.json"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	content := must.Read(s.t, filepath.Join(s.dist, "flakes.json"))
 	var flakes []flake
-	if err := json.Unmarshal(content, &flakes); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, json.Unmarshal(content, &flakes))
 	return flakes
 }
 
@@ -199,9 +191,7 @@ func TestSkippedTestFails(t *testing.T) {
 func TestCommandThatFailsAfterItsTestsFails(t *testing.T) {
 	s := newScripted(t, unit)
 	s.goPrints(passed)
-	if err := os.WriteFile(filepath.Join(s.bin, "fails"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(s.bin, "fails"), nil, 0o644))
 	s.want(errFailed, "1 passed, 1 failed")
 }
 
@@ -262,10 +252,7 @@ func TestJUnitHasEachTest(t *testing.T) {
 	colored := append([]string{`{"Action":"output","Package":"example.com/a","Test":"TestB","Output":"\u001b[31m\n"}`}, failed...)
 	s.goPrints(colored, colored...)
 	s.want(errFailed, "1 passed, 1 failed")
-	content, err := os.ReadFile(filepath.Join(s.dist, "junit", "unit.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, filepath.Join(s.dist, "junit", "unit.xml"))
 	var suite struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`
@@ -274,9 +261,7 @@ func TestJUnitHasEachTest(t *testing.T) {
 			Failure string `xml:"failure"`
 		} `xml:"testcase"`
 	}
-	if err := xml.Unmarshal(content, &suite); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, xml.Unmarshal(content, &suite))
 	if suite.Tests != 2 || suite.Failures != 1 || suite.Cases[1].Name != "TestB" || suite.Cases[1].Failure != "\uFFFD[31m\noutput of TestB\n" {
 		t.Errorf("got %+v", suite)
 	}
@@ -290,9 +275,7 @@ func TestSecondsAreComparedWithTheLastRunOfTheSuite(t *testing.T) {
 		suite string
 		took  int
 	}{{"quick", 7}, {"quick", 100}, {"all", 50}} {
-		if err := h.add(time.Now(), "abc", line.suite, "unit", line.took); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.add(time.Now(), "abc", line.suite, "unit", line.took))
 	}
 	s.want(nil, "1 passed, 0 failed")
 	if !strings.Contains(s.out.String(), "0 s  -100      1 tests\n") {
@@ -347,9 +330,7 @@ func TestEveryPackageWithGoroutinesIsRaced(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	if found < 10 {
 		t.Errorf("found only %d such files", found)
@@ -360,10 +341,7 @@ func TestEveryPackageWithGoroutinesIsRaced(t *testing.T) {
 var concurrent = regexp.MustCompile(`(?m)^\s*go (func|[\w.]+)\(|"sync"|"sync/atomic"`)
 
 func TestContributingDescribesEachTier(t *testing.T) {
-	content, err := os.ReadFile("../../CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, "../../CONTRIBUTING.md")
 	var table strings.Builder
 	for _, one := range tiers {
 		fmt.Fprintf(&table, "| `make test-%s` | %s |\n", one.name, one.what)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 const root = "../../.."
@@ -28,16 +30,11 @@ type listed struct {
 // list returns the images in images.yaml by name.
 func list(t *testing.T) map[string]*listed {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "images.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, filepath.Join(root, "images.yaml"))
 	var file struct {
 		Images []listed `json:"images"`
 	}
-	if err := yaml.UnmarshalStrict(content, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict(content, &file))
 	images := map[string]*listed{}
 	for _, image := range file.Images {
 		if image.Purpose == "" || images[image.Name] != nil {
@@ -100,9 +97,7 @@ func TestEveryImageIsListedAndUsed(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, image := range images {
 		if !image.used {
 			t.Errorf("images.yaml lists %s, which is not used", name)

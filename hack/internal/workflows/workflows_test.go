@@ -13,15 +13,14 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
 // matches returns what the group of an expression matches in a file, at least once.
 func matches(t *testing.T, file, expression string) (all []string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../..", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, filepath.Join("../../..", file))
 	for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(string(content), -1) {
 		all = append(all, match[1])
 	}
@@ -72,10 +71,7 @@ func workflows(t *testing.T) map[string]workflow {
 	}
 	all := map[string]workflow{}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Read(t, file)
 		var w workflow
 		if err := yaml.Unmarshal(content, &w); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -193,14 +189,10 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	for _, dir := range []string{built, source, state + "/bin", state + "/assets"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(dir, 0o700))
 	}
 	for _, name := range []string{"gh", "skopeo", "cosign", "helm", "oras", "docker"} {
-		if err := os.WriteFile(filepath.Join(state, "bin", name), []byte(programs), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(state, "bin", name), []byte(programs), 0o700))
 	}
 	command(t, source, "git", "init", "-q", "-b", "main")
 	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "before")
@@ -241,10 +233,7 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 			}
 		}
 	}
-	calls, err := os.ReadFile(state + "/calls")
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Read(t, state+"/calls")
 	if got := command(t, state, "cat", "release"); got != "latest" {
 		t.Errorf("the release is %s", got)
 	}

@@ -78,9 +78,7 @@ func TestLinksOfTheSiteResolve(t *testing.T) {
 	links, ids := map[string][]string{}, map[string]bool{}
 	for _, page := range pages(t, dir) {
 		content, err := os.ReadFile(filepath.Join(dir, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, match := range reference.FindAllSubmatch(content, -1) {
 			links[page] = append(links[page], string(match[1]))
 		}
@@ -166,9 +164,7 @@ func TestSitePassesInABrowser(t *testing.T) {
 		}
 	}
 	for _, page := range pages(t, dir) { // on the phone
-		if err := chromedp.Do(ctx, chromedp.Navigate(server.URL+page)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, chromedp.Do(ctx, chromedp.Navigate(server.URL+page)))
 		if wide, err := chromedp.Run(ctx, tooWide); err != nil || wide {
 			t.Errorf("%s is wider than the screen of a phone, %v", page, err)
 		}
@@ -178,9 +174,7 @@ func TestSitePassesInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for message, err := range console {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if message.Text == end {
 			break
 		}
@@ -198,18 +192,14 @@ func TestSamplesFollowTheirSchemas(t *testing.T) {
 	if err == nil {
 		err = yaml.Unmarshal(settings, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	samples, err := filepath.Glob("../../../config/samples/cache_*.yaml")
 	if err != nil || len(samples) < 6 {
 		t.Fatalf("%d samples, %v", len(samples), err)
 	}
 	for _, sample := range samples {
 		content, err := os.ReadFile(sample)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first, _, _ := bytes.Cut(content, []byte("\n"))
 		name, found := strings.CutPrefix(string(first), "# yaml-language-server: $schema="+config.Params.Address)
 		if !found {
@@ -222,9 +212,7 @@ func TestSamplesFollowTheirSchemas(t *testing.T) {
 			continue
 		}
 		var object map[string]any
-		if err := yaml.Unmarshal(content, &object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(content, &object))
 		if err := schema.Validate(object); err != nil {
 			t.Errorf("%s: %v", sample, err)
 		}
@@ -232,5 +220,12 @@ func TestSamplesFollowTheirSchemas(t *testing.T) {
 		if schema.Validate(object) == nil {
 			t.Errorf("%s accepts a field that doesn't exist", name)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,12 +18,8 @@ import (
 func write(t *testing.T, dir, name, content string, mode os.FileMode) {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(t, os.WriteFile(file, []byte(content), mode))
 }
 
 // source returns a context with a Dockerfile, a program in Go and other files.
@@ -42,9 +38,7 @@ func source(t *testing.T, dockerfile, ignored string, arguments map[string]strin
 func built(t *testing.T, s Source) v1.Image {
 	t.Helper()
 	img, err := Build(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return img
 }
 
@@ -58,16 +52,12 @@ func files(t *testing.T, img v1.Image) (modes map[string]int64, contents map[str
 		if errors.Is(err, io.EOF) {
 			return modes, contents
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
 		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		modes[header.Name], contents[header.Name] = header.Mode, string(content)
 	}
 }
@@ -88,9 +78,7 @@ CMD ["-v"]
 `, "", map[string]string{"BASE": "scratch"})
 	img := built(t, s)
 	file, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := file.Config
 	if config.Labels["one"] != "1" || config.Labels["two"] != "a,b" || config.User != "1001" {
 		t.Errorf("labels are %v and the user is %q", config.Labels, config.User)
@@ -184,5 +172,12 @@ func TestBuildRejects(t *testing.T) {
 				t.Errorf("the error is %v, want %q in it", err, test.want)
 			}
 		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
