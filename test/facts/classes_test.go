@@ -37,15 +37,11 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 					words := strings.Fields(options)
 					server := pods.StartCache(t, version, words...)
 					conn, err := net.Dial("tcp", server.Address())
-					if err != nil {
-						t.Fatal(err)
-					}
+					pods.Must(t, err)
 					defer conn.Close()
 					_, _ = fmt.Fprint(conn, "stats slabs\r\n")
 					stats, err := protocol.ReadStats(bufio.NewReader(conn))
-					if err != nil {
-						t.Fatal(err)
-					}
+					pods.Must(t, err)
 					want, err := strconv.Atoi(stats["active_slabs"])
 					sizes := slab.Of(words, version).ChunkSizes()
 					if err != nil || len(sizes) != want {

@@ -18,17 +18,13 @@ import (
 func dump(t *testing.T, address string) (end func(), err error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	end = func() { _ = conn.Close() }
 	t.Cleanup(end)
 	if _, err := io.WriteString(conn, protocol.DumpRequest); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(pods.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, conn.SetReadDeadline(time.Now().Add(pods.Patience)))
 	_, err = protocol.NewDumpReader(bufio.NewReader(conn)).Next()
 	return end, err
 }
@@ -82,9 +78,7 @@ func TestMemcachedShowsThatADumpIsNotRead(t *testing.T) {
 				}
 				if !pods.Eventually(func() bool {
 					answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
-					if err != nil {
-						t.Fatal(err)
-					}
+					pods.Must(t, err)
 					return (answers[0]["lru_crawler_running"] == "1") == running
 				}) {
 					t.Errorf("lru_crawler_running is not %t", running)

@@ -36,9 +36,7 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire
 
 				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pods.Must(t, err)
 				want := w.Answers(server)
 				pods.WantInFile(t, "of the running memcached", file, clock, want)
 				if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
@@ -92,9 +90,7 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 			}
 			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
 			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			pods.WantInFile(t, "after moves", file, clock, w.Answers(server))
 		})
 	}
@@ -116,9 +112,7 @@ func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
 				w.Do(request)
 			}
 			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			got := pods.Collect(t, file.Scan, clock)
 			for key, want := range map[string]bool{"empty": true, "placeholder": false, "won": true, "stale": false, "expiring": true, "negative": false} {
 				if _, found := got[key]; found != want {
@@ -141,9 +135,7 @@ func TestClockOfAStoppedMemcached(t *testing.T) {
 			w.Do("ms short 1 T3\r\nx")
 			w.Do("ms long 1 T1000\r\nx")
 			running, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			server.Stop(syscall.SIGUSR1)
 			if stopped := pods.ClockOfMeta(t, server); stopped.Now < running.Now || stopped.Now > running.Now+60 {
 				t.Errorf("the clock is %d after it was %d", stopped.Now, running.Now)
@@ -181,9 +173,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 			}
 			for i := range 30 {
 				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pods.Must(t, err)
 				scan := file.Scan
 				if i%2 == 1 {
 					scan = file.ScanColdFirst
@@ -196,9 +186,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 					found[string(item.Key)] = true
 					return nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				pods.Must(t, err)
 				if len(found) < constant {
 					t.Errorf("%d items: %+v", len(found), report)
 				}
@@ -236,9 +224,7 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 				t.Errorf("another memcached: %v", err)
 			}
 			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("more memory: %v", err)
 			}

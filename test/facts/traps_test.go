@@ -19,9 +19,7 @@ func TestMemcachedSavesNothingIfASIGTERMFollowsTheSaveSignal(t *testing.T) {
 	for range 5 {
 		r := pods.StartCache(t, pods.Newest)
 		r.Items() // its event loop has begun
-		if err := r.Command.Process.Signal(syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, r.Command.Process.Signal(syscall.SIGUSR1))
 		if !pods.Eventually(func() bool { return r.HasExited() || !pending(t, r.Command.Process.Pid, syscall.SIGUSR1) }) {
 			t.Fatal("memcached never got the signal")
 		}
@@ -40,9 +38,7 @@ func TestMemcachedSavesNothingIfASIGTERMFollowsTheSaveSignal(t *testing.T) {
 func pending(t *testing.T, pid int, signal syscall.Signal) bool {
 	t.Helper()
 	mask, err := strconv.ParseUint(pods.ProcStatus(t, pid, "ShdPnd"), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return mask&(1<<(signal-1)) != 0
 }
 
@@ -76,9 +72,7 @@ func TestMemcachedStartsWithoutItemsIfItsStopIsInTheFuture(t *testing.T) {
 		before, rest, _ := strings.Cut(text, "Kstop_time ")
 		second, after, _ := strings.Cut(rest, "\n")
 		stopped, err := strconv.ParseInt(second, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		return fmt.Sprintf("%sKstop_time %d\n%s", before, stopped+3600, after)
 	})
 	if n := pods.StartCacheIn(t, pods.Newest, first.Dir).Items(); n != 0 {

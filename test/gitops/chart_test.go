@@ -33,13 +33,9 @@ const (
 func rendered(t *testing.T, name, namespace, values string) (*release.Release, error) {
 	t.Helper()
 	chart, err := loader.Load(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var decoded map[string]any
-	if err := yaml.Unmarshal([]byte(values), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(values), &decoded))
 	install := action.NewInstall(action.NewConfiguration())
 	install.ReleaseName, install.Namespace, install.DryRunStrategy = name, namespace, action.DryRunClient
 	install.KubeVersion = &common.KubeVersion{Version: "v1.29.0", Major: "1", Minor: "29"} // the oldest that the chart accepts
@@ -54,9 +50,7 @@ func rendered(t *testing.T, name, namespace, values string) (*release.Release, e
 func objects(t *testing.T, text string) map[string]map[string]any {
 	t.Helper()
 	all, err := cluster.Objects(strings.NewReader(regexp.MustCompile(`@sha256:[0-9a-f]{64}`).ReplaceAllString(text, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byName := map[string]map[string]any{}
 	for _, o := range all {
 		byName[o.GetKind()+" "+o.GetName()] = withoutEmpty(o.Object).(map[string]any)
@@ -102,9 +96,7 @@ func TestChartIsConfig(t *testing.T) {
 	for dir, values := range map[string]string{"config/default": "", "config/namespaced": "watchNamespaces: [" + system + "]"} {
 		t.Run(dir, func(t *testing.T) {
 			r, err := rendered(t, "memcached-operator", system, values)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := objects(t, r.Manifest)
 			for name, o := range got {
 				keep, _, _ := unstructured.NestedString(o, "metadata", "annotations", "helm.sh/resource-policy")
@@ -114,13 +106,9 @@ func TestChartIsConfig(t *testing.T) {
 				unstructured.RemoveNestedField(o, "metadata", "annotations", "helm.sh/resource-policy")
 			}
 			built, err := config.Build(root, dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text, err := built.AsYaml()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := objects(t, strings.ReplaceAll(string(text), "- name: WATCH_NAMESPACE\n          valueFrom:\n            fieldRef:\n              fieldPath: metadata.namespace\n",
 				"- name: WATCH_NAMESPACE\n          value: "+system+"\n"))
 			delete(want, "Namespace "+system)
@@ -161,9 +149,7 @@ func TestValuesOfTheChart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := rendered(t, "test", "here", test.values)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			objects(t, r.Manifest)
 			for _, want := range test.want {
 				if !strings.Contains(r.Manifest, want) {
@@ -189,9 +175,7 @@ func TestHelmRejectsASecondReleaseInANamespace(t *testing.T) {
 	count := map[string]int{}
 	for _, name := range []string{"first", "second"} {
 		r, err := rendered(t, name, "here", "crds: {enabled: false}")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for object := range objects(t, r.Manifest) {
 			count[object]++
 		}
@@ -214,9 +198,7 @@ func TestChartIsFreeOfWarnings(t *testing.T) {
 func TestNotesNameANamespaceThatIsWatched(t *testing.T) {
 	for values, want := range map[string]string{"": "", "watchNamespaces: [a, b]": " -n a"} {
 		r, err := rendered(t, "test", "here", values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, text, _ := strings.Cut(r.Info.Notes, "<<'END'\n")
 		text, _, _ = strings.Cut(text, "END\n")
 		if err := yaml.UnmarshalStrict([]byte(text), &v1beta1.Memcached{}); err != nil {
@@ -232,9 +214,7 @@ func TestNotesNameANamespaceThatIsWatched(t *testing.T) {
 
 func TestChartHasEverySettingOfTheOperator(t *testing.T) {
 	source, err := os.ReadFile(root + "/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// What the chart sets itself, and what limits memory.
 	others := []string{"RELATED_IMAGE_AGENT", "POD_NAMESPACE", "WATCH_NAMESPACE", "MEMORY_LIMIT", "GOMEMLIMIT"}
 	read := map[string]bool{"GOGC": true}
@@ -249,13 +229,9 @@ func TestChartHasEverySettingOfTheOperator(t *testing.T) {
 		t.Fatal(err, err2)
 	}
 	content, err := os.ReadFile(chartDir + "/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var values struct{ Settings map[string]any }
-	if err := yaml.Unmarshal(content, &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(content, &values))
 	have := map[string]bool{}
 	for name := range values.Settings {
 		have[name] = true

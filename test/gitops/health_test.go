@@ -229,9 +229,7 @@ func TestToolsReadTheHealthOfEachState(t *testing.T) {
 func mustJSON(t *testing.T, o any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -239,17 +237,11 @@ func mustJSON(t *testing.T, o any) []byte {
 func healthScript(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../config/argocd/argocd-cm.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var config corev1.ConfigMap
 	var customizations map[string]map[string]string
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal([]byte(config.Data["resource.customizations"]), &customizations); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &config))
+	must(t, yaml.Unmarshal([]byte(config.Data["resource.customizations"]), &customizations))
 	return customizations[v1beta1.GroupVersion.Group+"/*"]["health.lua"]
 }
 
@@ -262,9 +254,7 @@ func argoHealth(t *testing.T, script string, o map[string]any) (health, message 
 	l.Push(lua.LString(lua.BaseLibName))
 	l.Call(1, 0)
 	l.SetGlobal("obj", luaValue(l, o))
-	if err := l.DoString(script); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.DoString(script))
 	result, ok := l.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returned %v", l.Get(-1))
@@ -296,5 +286,12 @@ func luaValue(l *lua.LState, v any) lua.LValue {
 		return lua.LNumber(v)
 	default:
 		return lua.LNil
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

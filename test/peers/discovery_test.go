@@ -28,18 +28,14 @@ func listOf(version int, shards ...*pods.Shard) string {
 func request(t *testing.T, address, text string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, pods.Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(pods.Patience))
 	if _, err := io.WriteString(conn, text+"quit\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return string(answer)
 }
 

@@ -24,9 +24,7 @@ func exporter(t *testing.T, s *pods.Shard, pid int) string {
 	address := fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t))
 	command, out := exec.Command(os.Getenv("MEMCACHED_EXPORTER"), "--memcached.address", s.Address(), "--memcached.pid-file", pidFile, "--web.listen-address", address), &pods.Log{}
 	command.Stdout, command.Stderr = out, out
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()

@@ -70,9 +70,7 @@ func TestRingsMatchClientLibraries(t *testing.T) {
 func agree(t *testing.T, what string, name cachev1beta1.HashAlgorithm, ask client, servers, keys []string) {
 	t.Helper()
 	ours, err := ring.New(string(name), servers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	theirs := ask(t, servers, keys)
 	if len(theirs) != len(keys) {
 		t.Fatalf("%s: the client reported %d keys out of %d", what, len(theirs), len(keys))
@@ -140,15 +138,11 @@ func characterKeys(n int) []string {
 func modulo(t *testing.T, servers, keys []string) []string {
 	t.Helper()
 	var list memcache.ServerList
-	if err := list.SetServers(servers...); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, list.SetServers(servers...))
 	picked := make([]string, len(keys))
 	for i, key := range keys {
 		address, err := list.PickServer(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		picked[i] = address.String()
 	}
 	return picked
@@ -262,9 +256,7 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 		all = all[3000:]
 		agree(t, "the shards", name, library, servers, keys)
 		ours, err := ring.New(string(name), servers)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		var of [size][]string
 		var stores [size]strings.Builder
 		for _, key := range keys {

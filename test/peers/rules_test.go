@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // monitoringDir contains the rules and dashboards that the operator creates.
@@ -37,22 +39,14 @@ func TestAlertsFireAndStaySilent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tests, err := os.ReadFile("testdata/rules.test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	for _, name := range []string{"shards.rules.yaml", "operator.rules.yaml"} {
 		raw, err := os.ReadFile(filepath.Join(monitoringDir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
+		pods.Must(t, os.WriteFile(filepath.Join(dir, name), raw, 0o600))
 		promtool(t, dir, "check", "rules", name)
 		var groups ruleGroups
-		if err := yaml.UnmarshalStrict(raw, &groups); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, yaml.UnmarshalStrict(raw, &groups))
 		for _, group := range groups.Groups {
 			for _, rule := range group.Rules {
 				delete(rule, "annotations")
@@ -62,16 +56,10 @@ func TestAlertsFireAndStaySilent(t *testing.T) {
 			}
 		}
 		stripped, err := yaml.Marshal(groups)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), stripped, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
+		pods.Must(t, os.WriteFile(filepath.Join(dir, name), stripped, 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "rules.test.yaml"), tests, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, os.WriteFile(filepath.Join(dir, "rules.test.yaml"), tests, 0o600))
 	promtool(t, dir, "test", "rules", "rules.test.yaml")
 }
 
@@ -119,9 +107,7 @@ func TestQueriesOfDashboardsAreValid(t *testing.T) {
 	dir := t.TempDir()
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		var d dashboard
 		if err := json.Unmarshal(raw, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -138,12 +124,8 @@ func TestQueriesOfDashboardsAreValid(t *testing.T) {
 		}
 		name := fmt.Sprintf("%d.yaml", i)
 		content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": rules}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
+		pods.Must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 		promtool(t, dir, "check", "rules", name)
 	}
 }

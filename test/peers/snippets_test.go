@@ -29,17 +29,13 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 			t.Parallel()
 			name, heading, _ := strings.Cut(place, " ")
 			document, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			snippet := regexp.MustCompile("\n### " + heading + "\n\n```[a-z]+\n((?s:.*?))```").FindSubmatch(document)
 			if snippet == nil {
 				t.Fatalf("docs/%s has no snippet %q", name, heading)
 			}
 			file := filepath.Join(t.TempDir(), command[len(command)-1])
-			if err := os.WriteFile(file, snippet[1], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, os.WriteFile(file, snippet[1], 0o600))
 			var servers, words []string
 			var environment []string
 			switch name {
@@ -74,9 +70,7 @@ func serveTLS(t *testing.T) (words, environment []string) {
 func serveUser(t *testing.T) (words, environment []string) {
 	t.Helper()
 	file := filepath.Join(pods.SharedDir(t), "users")
-	if err := os.WriteFile(file, []byte("shop:s3cr3t\n"), 0o644); err != nil { //nolint:gosec // memcached is another user
-		t.Fatal(err)
-	}
+	pods.Must(t, os.WriteFile(file, []byte("shop:s3cr3t\n"), 0o644))
 	return []string{"-Y", file}, []string{"MEMCACHED_USER=shop", "MEMCACHED_PASSWORD=s3cr3t"}
 }
 
@@ -84,9 +78,7 @@ func serveUser(t *testing.T) (words, environment []string) {
 func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	snippet := regexp.MustCompile("\n### Python: pymemcache\n\n```python\n((?s:.*?))client\\.set").FindSubmatch(document)
 	if snippet == nil {
 		t.Fatal("docs/clients.md has no client of pymemcache")

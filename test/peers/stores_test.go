@@ -62,17 +62,11 @@ func (j *job) terminationLog() string { return filepath.Join(j.dir, "termination
 func (j *job) start(action snapshotwire.Action) {
 	j.Helper()
 	program, err := pods.SnapshotProgram()
-	if err != nil {
-		j.Fatal(err)
-	}
+	pods.Must(j, err)
 	task, err := json.Marshal(j.task)
-	if err != nil {
-		j.Fatal(err)
-	}
+	pods.Must(j, err)
 	pods.WriteFile(j.T, j.terminationLog(), "")
-	if err := os.Chmod(j.terminationLog(), 0o666); err != nil {
-		j.Fatal(err)
-	}
+	pods.Must(j, os.Chmod(j.terminationLog(), 0o666))
 	j.port, j.said, j.done = pods.FreePort(j.T), &pods.Log{}, make(chan struct{})
 	words := append(j.wrap, program, string(action), "-task", string(task),
 		"-termination-log", j.terminationLog(), "-listen", fmt.Sprintf("127.0.0.1:%d", j.port))
@@ -80,9 +74,7 @@ func (j *job) start(action snapshotwire.Action) {
 	// The environment that the kubelet sets, and no other variables.
 	j.command.Env = append(j.environment, "PATH="+os.Getenv("PATH"), "GOMEMLIMIT=96MiB", "AWS_ACCESS_KEY_ID="+j.access, "AWS_SECRET_ACCESS_KEY="+j.secret)
 	j.command.Stdout, j.command.Stderr = j.said, j.said
-	if err := j.command.Start(); err != nil {
-		j.Fatal(err)
-	}
+	pods.Must(j, j.command.Start())
 	go func() {
 		_ = j.command.Wait()
 		close(j.done)
@@ -181,9 +173,7 @@ func (j *job) copies() {
 func serveS3(t *testing.T, folder, address string, authority *s3.Authority) *s3.Server {
 	t.Helper()
 	server, err := s3.Start(context.WithoutCancel(t.Context()), folder, address, authority)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	t.Cleanup(server.Kill)
 	return server
 }
@@ -191,9 +181,7 @@ func serveS3(t *testing.T, folder, address string, authority *s3.Authority) *s3.
 func newAuthority(t *testing.T) *s3.Authority {
 	t.Helper()
 	a, err := s3.NewAuthority("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return a
 }
 
@@ -221,9 +209,7 @@ func filesBelow(t *testing.T, folder string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return all
 }
 
@@ -232,9 +218,7 @@ func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := filepath.Join(pods.SharedDir(t), "disk")
 	pods.MakeDir(t, dir)
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=777", size)); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=777", size)))
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
@@ -249,9 +233,7 @@ func filled(t *testing.T, size int) (*pods.Cache, *items.Set) {
 	server := pods.StartCache(t, pods.Newest, "-m", "256")
 	set := items.New("stores", size, server.Address())
 	t.Cleanup(func() { _ = set.Close() })
-	if err := set.Fill(); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, set.Fill())
 	return server, set
 }
 
@@ -453,9 +435,7 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 func (j *job) inspect(size int) {
 	j.Helper()
 	program, err := pods.SnapshotProgram()
-	if err != nil {
-		j.Fatal(err)
-	}
+	pods.Must(j, err)
 	run := func(args ...string) string {
 		j.Helper()
 		command := exec.Command(program, append([]string{"inspect"}, args...)...)
@@ -489,9 +469,7 @@ func noisy(t *testing.T, size int) *pods.Cache {
 	t.Helper()
 	server := pods.StartCache(t, pods.Newest, "-m", "256")
 	conn, err := net.Dial("tcp", server.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer conn.Close()
 	value := make([]byte, 100_000)
 	noise := rand.NewChaCha8([32]byte{})
@@ -515,13 +493,9 @@ func TestUnwritableStoreIsReportedAndContainsNoSnapshot(t *testing.T) {
 	const disk = 8 << 20
 	from := noisy(t, 200) // 20 MB
 	locked := pods.SharedDir(t)
-	if err := os.Chmod(locked, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, os.Chmod(locked, 0o755))
 	readOnly := smallDisk(t, disk)
-	if err := syscall.Mount("", readOnly, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, syscall.Mount("", readOnly, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	asNobody := []string{"setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups", "--no-new-privs", "--bounding-set=-all"}
 	full, fullOfS3 := smallDisk(t, disk), smallDisk(t, disk)
 	tests := []struct {
@@ -596,9 +570,7 @@ func TestStoppedTransferReportsItAndLeavesNoSnapshot(t *testing.T) {
 	j.task.Servers, j.task.BytesPerSecond = []string{from.Address()}, 4<<20
 	j.start(snapshotwire.ActionSave)
 	j.copies()
-	if err := j.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, j.command.Process.Signal(syscall.SIGTERM))
 	o, code := j.end()
 	j.fails(o, code, snapshotwire.ReasonJobFailed, false, "was stopped")
 	if o.Items == 0 || o.Items > 200 {
@@ -616,9 +588,7 @@ func TestMultipartObjectIsCompleteOrAbsent(t *testing.T) {
 	folder := t.TempDir()
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	backend, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	ctx, abort := context.WithCancel(t.Context())
 	defer abort()
 	forward := httputil.NewSingleHostReverseProxy(backend)
@@ -630,15 +600,11 @@ func TestMultipartObjectIsCompleteOrAbsent(t *testing.T) {
 	}))
 	defer proxy.Close()
 	b, err := store.Open(t.Context(), snapshotwire.Store{S3: &snapshotwire.S3{Bucket: s3.Bucket, Endpoint: proxy.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	content := make([]byte, 17<<20+1)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
-	if err := store.Put(t.Context(), b, "whole", content); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, store.Put(t.Context(), b, "whole", content))
 	if err := store.Put(ctx, b, "aborted", content); !errors.Is(err, context.Canceled) {
 		t.Errorf("an aborted write returned %v", err)
 	}

@@ -56,9 +56,7 @@ func (c *Cache) start(args []string) {
 		Setpgid: true, Credential: &syscall.Credential{Uid: UID, Gid: UID}, AmbientCaps: []uintptr{dacReadSearch},
 	}
 	c.Command.Stdout, c.Command.Stderr = c.Log, c.Log
-	if err := c.Command.Start(); err != nil {
-		c.T.Fatal(err)
-	}
+	Must(c.T, c.Command.Start())
 	go func() {
 		_ = c.Command.Wait()
 		close(c.Exited)
@@ -103,9 +101,7 @@ func (c *Cache) poke() error {
 func (c *Cache) Stop(signals ...syscall.Signal) {
 	c.T.Helper()
 	for _, signal := range signals {
-		if err := c.Command.Process.Signal(signal); err != nil {
-			c.T.Fatal(err)
-		}
+		Must(c.T, c.Command.Process.Signal(signal))
 	}
 	if !Eventually(func() bool {
 		_ = c.poke() // it looks at signals once a second, or when a client comes
@@ -119,14 +115,10 @@ func (c *Cache) Stop(signals ...syscall.Signal) {
 func (c *Cache) Items() int64 {
 	c.T.Helper()
 	conn, err := protocol.At(c.Address()).Dial(c.T.Context())
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	Must(c.T, err)
 	defer conn.Close()
 	general, err := conn.General(c.T.Context())
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	Must(c.T, err)
 	return general.Items
 }
 
@@ -146,13 +138,9 @@ func (c *Cache) Talk(text string) string {
 func Talk(t testing.TB, address, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, conn.SetDeadline(time.Now().Add(60*time.Second)))
 	go func() { _, _ = io.WriteString(conn, text+"mn\r\n") }()
 	var out strings.Builder
 	r := bufio.NewReader(conn)
@@ -193,18 +181,14 @@ func LoadTask(caches ...*Cache) snapshotwire.Task {
 func StopSecond(t *testing.T, meta string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	lines := strings.Split(string(text), "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Kstop_time ") })
 	if at < 0 {
 		t.Fatalf("no stop time in %q", text)
 	}
 	second, err := strconv.ParseInt(strings.TrimPrefix(lines[at], "Kstop_time "), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return second
 }
 
@@ -217,13 +201,9 @@ func NextSecond(second int64) {
 func Edit(t *testing.T, meta string, change func(string) string) {
 	t.Helper()
 	text, err := os.ReadFile(meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	// Written in place, so that memcached keeps owning it.
-	if err := os.WriteFile(meta, []byte(change(string(text))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(meta, []byte(change(string(text))), 0o600))
 }
 
 // Exists returns whether there is a file or folder.

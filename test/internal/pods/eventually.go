@@ -1,6 +1,9 @@
 package pods
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // Patience bounds hangs, and nothing else: no test compares it with what it measures.
 const Patience = 5 * time.Minute
@@ -17,5 +20,13 @@ func Eventually(condition func() bool) bool {
 			return false
 		}
 		time.Sleep(min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond)) //nolint:forbidigo // another process reports no event
+	}
+}
+
+// Must ends the test unless there is no error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

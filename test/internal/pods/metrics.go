@@ -23,9 +23,7 @@ func FetchMetrics(t testing.TB, url string) Scrape {
 	t.Helper()
 	client := http.Client{Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain; version=0.0.4") {

@@ -20,9 +20,7 @@ type Service struct {
 func NewService(t *testing.T, backend string) *Service {
 	t.Helper()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", FreePort(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	s := &Service{listener: listener}
 	s.Backend.Store(&backend)

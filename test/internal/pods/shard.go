@@ -86,12 +86,8 @@ func NewShard(t testing.TB) *Shard {
 	for _, dir := range []string{s.Data, s.podInfo} {
 		MakeDir(t, dir)
 	}
-	if err := os.WriteFile(s.TerminationLog(), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(s.TerminationLog(), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(s.TerminationLog(), nil, 0o666))
+	Must(t, os.Chmod(s.TerminationLog(), 0o666))
 	s.Annotate(agentwire.ArgumentsFile, s.Arguments())
 	return s
 }
@@ -100,9 +96,7 @@ func NewShard(t testing.TB) *Shard {
 func SharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "process-") //nolint:usetesting // t.TempDir is on a disk, and root's alone
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	MakeDir(t, dir)
 	return dir
@@ -111,13 +105,7 @@ func SharedDir(t testing.TB) string {
 // MakeDir makes a folder that every user may write to.
 func MakeDir(t testing.TB, dir string) {
 	t.Helper()
-	err := os.MkdirAll(dir, 0o777)
-	if err == nil {
-		err = os.Chmod(dir, 0o777)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777)))
 }
 
 var ports atomic.Int32
@@ -151,9 +139,7 @@ var reservations sync.Map
 // Arguments returns the annotation's text with this shard's port and more words.
 func (s *Shard) Arguments(more ...string) string {
 	text, err := json.Marshal(append([]string{"-p", strconv.Itoa(s.Port), "-U", "0", "-m", "64", "-c", "1024"}, more...))
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	return string(text)
 }
 
@@ -200,21 +186,15 @@ func Project(t testing.TB, volume string, content map[string]string) {
 	version := filepath.Join(volume, fmt.Sprintf("..%d", projections.Add(1)))
 	MakeDir(t, version)
 	for file, text := range content {
-		if err := os.WriteFile(filepath.Join(version, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(filepath.Join(version, file), []byte(text), 0o644))
 		link := filepath.Join(volume, file)
 		if err := os.Symlink(filepath.Join("..data", file), link); err != nil && !errors.Is(err, os.ErrExist) {
 			t.Fatal(err)
 		}
 	}
 	next := filepath.Join(volume, "..next")
-	if err := os.Symlink(filepath.Base(version), next); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, filepath.Join(volume, "..data")); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.Symlink(filepath.Base(version), next))
+	Must(t, os.Rename(next, filepath.Join(volume, "..data")))
 }
 
 // Launch starts the agent without waiting.
@@ -247,9 +227,7 @@ func (s *Shard) Launch() {
 	out := &Log{}
 	command.Stdout, command.Stderr = out, out
 	command.WaitDelay = time.Second
-	if err := command.Start(); err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, command.Start())
 	exited := make(chan struct{})
 	go func() {
 		_ = command.Wait()
@@ -348,9 +326,7 @@ func (s *Shard) Get(path string) (int, []byte, error) {
 // Signal sends a signal to the agent.
 func (s *Shard) Signal(signal syscall.Signal) {
 	s.T.Helper()
-	if err := s.Command.Process.Signal(signal); err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, s.Command.Process.Signal(signal))
 }
 
 // Exit waits until the agent exits, and returns its code.
@@ -386,9 +362,7 @@ func (s *Shard) StopContainer() {
 func (s *Shard) Reason() string {
 	s.T.Helper()
 	text, err := os.ReadFile(s.TerminationLog())
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	return string(text)
 }
 
@@ -403,9 +377,7 @@ func FillSized(t testing.TB, address string, size, bytes int) {
 	t.Helper()
 	set := items.Sized("item", size, bytes, address)
 	defer set.Close()
-	if err := set.Fill(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, set.Fill())
 }
 
 // Count returns how many items of fill a memcached has. It needs a new client, whose
@@ -415,9 +387,7 @@ func Count(t *testing.T, address string, size int) int {
 	set := items.New("item", size, address)
 	defer set.Close()
 	n, err := set.Count()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return n
 }
 
@@ -459,9 +429,7 @@ func (l *Log) String() string {
 // WriteFile writes a file as the kubelet does, at once.
 func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // AsCache lets the tests of snapshots' helpers read and write the items of a shard.
@@ -489,9 +457,7 @@ func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {
 // Kill ends a pod without a warning.
 func (s *Shard) Kill() {
 	s.T.Helper()
-	if err := syscall.Kill(-s.Command.Process.Pid, syscall.SIGKILL); err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, syscall.Kill(-s.Command.Process.Pid, syscall.SIGKILL))
 	<-s.exited
 }
 
@@ -499,9 +465,7 @@ func (s *Shard) Kill() {
 func ProcStatus(t *testing.T, pid int, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	_, rest, ok := strings.Cut(string(text), "\n"+name+":")
 	if !ok {
 		t.Fatalf("no %s of process %d", name, pid)

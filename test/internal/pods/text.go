@@ -20,9 +20,7 @@ type TextConn struct {
 func TextTo(t *testing.T, address string) *TextConn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(Patience))
 	return &TextConn{t, conn, bufio.NewReader(conn)}
@@ -41,9 +39,7 @@ func (c *TextConn) Line() string {
 	c.t.Helper()
 	for {
 		line, err := c.Reader.ReadString('\n')
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		Must(c.t, err)
 		if line = strings.TrimRight(line, "\r\n"); line != "OK" {
 			return line
 		}

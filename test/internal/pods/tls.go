@@ -57,9 +57,7 @@ func (s *TLSShard) Issue(ca *testcert.CA, o testcert.Options) string {
 	crt, key := ca.Issue(o)
 	s.Put(crt, key, ca.PEM())
 	pair, err := tls.X509KeyPair(crt, key)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	sum := sha256.Sum256(pair.Certificate[0])
 	return hex.EncodeToString(sum[:])
 }
@@ -97,9 +95,7 @@ func ClientConfig(t testing.TB, ca, clients *testcert.CA) *tls.Config {
 	c.RootCAs.AppendCertsFromPEM(ca.PEM())
 	if clients != nil {
 		pair, err := tls.X509KeyPair(clients.Issue(testcert.Options{Names: []string{"client"}, ClientOnly: true}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		// Certificates would not be presented to a server that doesn't list their CA.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}

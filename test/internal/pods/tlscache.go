@@ -23,9 +23,7 @@ func NewTLSFiles(t testing.TB, ca *testcert.CA, o testcert.Options) TLSFiles {
 	f := TLSFiles{SharedDir(t), ca}
 	crt, key := ca.Issue(o)
 	for name, content := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()} {
-		if err := os.WriteFile(filepath.Join(f.Dir, name), content, 0o644); err != nil { //nolint:gosec // memcached is another user
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(filepath.Join(f.Dir, name), content, 0o644))
 	}
 	return f
 }

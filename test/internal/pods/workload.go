@@ -37,13 +37,9 @@ func LayoutArguments(version, options string) []string {
 func (c *Cache) MemoryFile(arguments []string) *memfile.File {
 	c.T.Helper()
 	layout, err := memfile.LayoutOf(arguments, c.version)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	Must(c.T, err)
 	file, err := memfile.Open(filepath.Join(c.Dir, "memory"), layout)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	Must(c.T, err)
 	c.T.Cleanup(func() { _ = file.Close() })
 	return file
 }
@@ -52,9 +48,7 @@ func (c *Cache) MemoryFile(arguments []string) *memfile.File {
 func ClockOfMeta(t *testing.T, server *Cache) memfile.Clock {
 	t.Helper()
 	clock, err := datadir.SavedClock(server.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return clock
 }
 
@@ -274,9 +268,7 @@ func (w *Workload) Stats() protocol.Stats {
 		w.t.Fatal(err)
 	}
 	stats, err := protocol.ReadStats(w.r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	Must(w.t, err)
 	return stats
 }
 
@@ -291,16 +283,12 @@ func (w *Workload) Answers(server *Cache) map[string]Content {
 			w.t.Fatal(err)
 		}
 		head, err := protocol.ReadHead(w.r)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		Must(w.t, err)
 		if head.Code != protocol.MetaValue {
 			continue
 		}
 		value, err := protocol.ReadValue(w.r, nil, head.Size)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		Must(w.t, err)
 		if !head.Stale {
 			items[string(key)] = Content{string(value), head.Flags, head.CAS, max(head.TTL, 0)}
 		}
