@@ -27,27 +27,27 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
 	scheme := runtime.NewScheme()
-	tr.must(apiextensionsv1.AddToScheme(scheme))
+	tr.Must(apiextensionsv1.AddToScheme(scheme))
 	crds, err := client.New(server.Admin, client.Options{Scheme: scheme})
-	tr.must(err)
+	tr.Must(err)
 	raw, err := os.ReadFile("../../config/crd/bases/cache.memcached-operator.io_memcacheds.yaml")
-	tr.must(err)
+	tr.Must(err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	tr.must(yaml.UnmarshalStrict(raw, crd))
+	tr.Must(yaml.UnmarshalStrict(raw, crd))
 	group := schema.GroupVersion{Group: "downgrade.example.com", Version: crd.Spec.Versions[0].Name}
 	crd.Name, crd.Spec.Group = crd.Spec.Names.Plural+"."+group.Group, group.Group
 	_, err = envtest.InstallCRDs(server.Admin, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd.DeepCopy()}, MaxTime: 10 * time.Minute})
-	tr.must(err)
+	tr.Must(err)
 	object := func(name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(group.WithKind(crd.Spec.Names.Kind))
-		u.SetNamespace(tr.namespace)
+		u.SetNamespace(tr.Namespace)
 		u.SetName(name)
 		return u
 	}
 	policy := func(u *unstructured.Unstructured) string {
 		text, _, err := unstructured.NestedString(u.Object, "spec", "deletionPolicy")
-		tr.must(err)
+		tr.Must(err)
 		return text
 	}
 	for _, name := range []string{"idle", "written"} {
@@ -55,21 +55,21 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 		u.SetFinalizers([]string{v1beta1.FinalizerFinalBackup})
 		u.Object["spec"] = map[string]any{"deletionPolicy": string(v1beta1.DeletionBackup), "backup": map[string]any{"final": map[string]any{"store": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "backups"}}}},
 			"size": int64(2), "auth": map[string]any{"mode": "Required"}, "tls": map[string]any{"mode": "Required"}}
-		tr.must(admin.Create(t.Context(), u))
+		tr.Must(admin.Create(t.Context(), u))
 	}
 	// become changes the CRD, and waits until the API server applies it.
 	become := func(change func(spec *apiextensionsv1.JSONSchemaProps), want v1beta1.DeletionPolicy) {
 		t.Helper()
-		tr.must(crds.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+		tr.Must(crds.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 		change(&spec)
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
-		tr.must(crds.Update(t.Context(), crd))
+		tr.Must(crds.Update(t.Context(), crd))
 		idle := object("idle")
 		tr.eventually("the API server applies the CRD", idle, "idle", func() bool { return policy(idle) == string(want) })
 	}
 	written := object("written")
-	tr.must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
+	tr.Must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
 	secured := specOf(t, written)
 	var newer apiextensionsv1.JSONSchemaProps
 	become(func(spec *apiextensionsv1.JSONSchemaProps) {
@@ -79,10 +79,10 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 			spec.XValidations = slices.DeleteFunc(spec.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "self."+name) })
 		}
 	}, "")
-	tr.must(admin.Status().Patch(t.Context(), object("written"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))))
+	tr.Must(admin.Status().Patch(t.Context(), object("written"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))))
 	become(func(spec *apiextensionsv1.JSONSchemaProps) { *spec = newer }, v1beta1.DeletionBackup)
 
-	tr.must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
+	tr.Must(admin.Get(t.Context(), client.ObjectKeyFromObject(written), written))
 	if _, has, err := unstructured.NestedMap(written.Object, "spec", "backup"); has || err != nil || policy(written) != string(v1beta1.DeletionDelete) {
 		t.Errorf("after the downgrade the spec is %v", written.Object["spec"])
 	}
@@ -108,7 +108,7 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 			t.Errorf("%+v, want %q; it does %+v", got, reason, a)
 		}
 	}
-	tr.must(client.IgnoreNotFound(crds.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}})))
+	tr.Must(client.IgnoreNotFound(crds.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}})))
 }
 
 func specOf(t *testing.T, u *unstructured.Unstructured) v1beta1.MemcachedSpec {

@@ -85,6 +85,20 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// start runs a manager until the test ends.
+func start(t testing.TB, mgr ctrl.Manager) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func grantOperator(ctx context.Context, root string) error {
 	raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
 	if err != nil {

@@ -183,15 +183,7 @@ func (env *testEnv) manage() (eventually func(what string, ok func() bool)) {
 	r := &memcached.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: podAgents{env}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: env.reconciler.Clock, Options: env.reconciler.Options}
 	env.Must(index.Setup(env.Ctx, mgr.GetFieldIndexer()))
 	env.Must(r.SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(env.Ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	env.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			env.Error(err)
-		}
-	})
+	start(env, mgr)
 	return func(what string, ok func() bool) {
 		env.Helper()
 		if err := wait.PollUntilContextTimeout(env.Ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
@@ -336,22 +328,6 @@ func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 	}
 	got.Finalizers = nil
 	env.Must(admin.Update(env.Ctx, got)) // nothing waits for a backup
-}
-
-func TestRejectionByTheAPIServerIsReported(t *testing.T) {
-	for what, spec := range map[string]string{
-		"not a label!": `{size: 1, pod: {nodeSelector: {"not a label!": x}}}`,
-		"duplicate entries for key": `{size: 1, pod: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
-			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
-	} {
-		env := newEnv(t)
-		env.Create("cache", spec)
-		m := env.Reconcile("cache")
-		env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
-		if !env.Exists("cache-0", &corev1.Service{}) {
-			t.Error("the other objects must be created")
-		}
-	}
 }
 
 func TestExceededQuotaIsReportedAndRetried(t *testing.T) {

@@ -29,10 +29,10 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 	grant := func(file, user string) {
 		t.Helper()
 		raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
-		tr.must(err)
+		tr.Must(err)
 		var role rbacv1.ClusterRole
-		tr.must(yaml.UnmarshalStrict(raw, &role))
-		tr.must(errors.Join(client.IgnoreAlreadyExists(admin.Create(t.Context(), &role)), admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		tr.Must(yaml.UnmarshalStrict(raw, &role))
+		tr.Must(errors.Join(client.IgnoreAlreadyExists(admin.Create(t.Context(), &role)), admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
@@ -40,23 +40,23 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 	}
 	token := func(name string) string {
 		t.Helper()
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: name}}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tr.Namespace, Name: name}}
 		request := &authenticationv1.TokenRequest{}
-		tr.must(errors.Join(admin.Create(t.Context(), account), admin.SubResource("token").Create(t.Context(), account, request)))
+		tr.Must(errors.Join(admin.Create(t.Context(), account), admin.SubResource("token").Create(t.Context(), account, request)))
 		return request.Status.Token
 	}
 	grant("metrics_auth_role.yaml", "metrics-operator")
-	grant("metrics_reader_role.yaml", "system:serviceaccount:"+tr.namespace+":reader")
+	grant("metrics_reader_role.yaml", "system:serviceaccount:"+tr.Namespace+":reader")
 	reader, stranger := token("reader"), token("stranger")
 
 	asOperator := rest.CopyConfig(server.Admin)
 	asOperator.Impersonate.UserName = "metrics-operator"
 	httpClient, err := rest.HTTPClientFor(asOperator)
-	tr.must(err)
+	tr.Must(err)
 	filter, err := metricsauth.FilterProvider(asOperator, httpClient)
-	tr.must(err)
+	tr.Must(err)
 	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
-	tr.must(err)
+	tr.Must(err)
 	for name, c := range map[string]struct {
 		token, path string
 		want        int

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,29 +39,23 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 		install.Paths = append(install.Paths, filepath.Join(folder, "monitoring.coreos.com_"+name+".yaml"))
 	}
 	_, err := envtest.InstallCRDs(server.Admin, install)
-	team.must(err)
+	team.Must(err)
 	raw, err := os.ReadFile("../../config/rbac/monitoring_role.yaml")
-	team.must(err)
+	team.Must(err)
 	var role rbacv1.Role
-	team.must(yaml.UnmarshalStrict(raw, &role))
-	role.Namespace = operator.namespace
-	team.must(errors.Join(admin.Create(t.Context(), &role), admin.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operator.namespace, Name: "monitoring"},
+	team.Must(yaml.UnmarshalStrict(raw, &role))
+	role.Namespace = operator.Namespace
+	team.Must(errors.Join(admin.Create(t.Context(), &role), admin.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: "monitoring"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	})))
-	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(team.namespace),
+	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(team.Namespace),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)}})
-	team.must(err)
-	o := monitoring.Options{OperatorNamespace: operator.namespace, DashboardNamespace: operator.namespace, Interval: "15s"}
-	team.must(monitoring.SetupWithManager(mgr, o, []string{team.namespace}))
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		team.must(<-stopped)
-	}()
+	team.Must(err)
+	o := monitoring.Options{OperatorNamespace: operator.Namespace, DashboardNamespace: operator.Namespace, Interval: "15s"}
+	team.Must(monitoring.SetupWithManager(mgr, o, []string{team.Namespace}))
+	start(t, mgr)
 	object := func(version, kind string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
@@ -74,7 +67,7 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 	}
 	const version = "monitoring.coreos.com/v1"
 	monitor, rule := object(version, "PodMonitor"), object(version, "PrometheusRule")
-	team.must(team.create("Memcached", "a", "{}"))
+	team.Must(team.create("Memcached", "a", "{}"))
 	exists(team, monitor, "memcached-shards", true)
 	exists(team, rule, "memcached-shards", true)
 	exists(operator, object(version, "ServiceMonitor"), "memcached-operator", true)
@@ -82,11 +75,11 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 	exists(operator, object("v1", "ConfigMap"), "memcached-operator-dashboard-fleet", true)
 
 	edited := monitor.DeepCopy()
-	team.must(unstructured.SetNestedStringMap(edited.Object, map[string]string{"app": "none"}, "spec", "selector", "matchLabels"))
+	team.Must(unstructured.SetNestedStringMap(edited.Object, map[string]string{"app": "none"}, "spec", "selector", "matchLabels"))
 	labels := edited.GetLabels()
 	labels["theirs"] = "stays"
 	edited.SetLabels(labels)
-	team.must(admin.Update(t.Context(), edited))
+	team.Must(admin.Update(t.Context(), edited))
 	team.eventually("the selector is restored", monitor, "memcached-shards", func() bool {
 		labels, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
 		return labels[v1beta1.LabelManagedBy] == v1beta1.ManagedByValue
@@ -95,9 +88,9 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 		t.Error("the label of another manager was deleted")
 	}
 	uid := rule.GetUID()
-	team.must(admin.Delete(t.Context(), rule))
+	team.Must(admin.Delete(t.Context(), rule))
 	team.eventually("a deleted PrometheusRule is recreated", rule, "memcached-shards", func() bool { return rule.GetName() != "" && rule.GetUID() != uid })
-	team.must(admin.Delete(t.Context(), &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: team.namespace, Name: "a"}}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	team.Must(admin.Delete(t.Context(), &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: team.Namespace, Name: "a"}}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	exists(team, monitor, "memcached-shards", false)
 	exists(team, rule, "memcached-shards", false)
 }

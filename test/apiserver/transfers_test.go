@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,26 +32,16 @@ import (
 
 // transfers is one test's namespace, in which what the operator's controllers create passes the restricted Pod Security Standard.
 type transfers struct {
-	*testing.T
-	namespace string
-	jobs      *simtest.Jobs
+	*simtest.Env
+	jobs *simtest.Jobs
 }
-
-var transferNamespaces atomic.Int64
 
 func newTransfers(t *testing.T) *transfers {
 	t.Helper()
-	tr := &transfers{T: t, namespace: fmt.Sprintf("transfers-%d", transferNamespaces.Add(1))}
-	tr.must(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tr.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}))
-	tr.jobs = simtest.NewJobs(admin, tr.namespace, time.Now)
+	name := fmt.Sprintf("transfers-%d", namespaces.Add(1))
+	tr := &transfers{simtest.NewEnv(t, admin, name), simtest.NewJobs(admin, name, time.Now)}
+	tr.Must(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}))
 	return tr
-}
-
-func (tr *transfers) must(err error) {
-	tr.Helper()
-	if err != nil {
-		tr.Fatal(err)
-	}
 }
 
 const (
@@ -65,10 +54,10 @@ const (
 func (tr *transfers) create(kind, name, spec string) error {
 	tr.Helper()
 	o := map[string]any{}
-	tr.must(yaml.Unmarshal([]byte(spec), &o))
+	tr.Must(yaml.Unmarshal([]byte(spec), &o))
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
 	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
-	u.SetNamespace(tr.namespace)
+	u.SetNamespace(tr.Namespace)
 	u.SetName(name)
 	return admin.Create(tr.Context(), u, client.FieldValidation(metav1.FieldValidationStrict))
 }
@@ -79,8 +68,8 @@ func TestEventHasAtMost1024Bytes(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
 	create := func(name string, bytes int) error {
-		return admin.Create(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: name}, EventTime: metav1.NowMicro(), ReportingController: "c", ReportingInstance: "i",
-			Action: "Reconcile", Reason: "R", Type: corev1.EventTypeNormal, Note: strings.Repeat("x", bytes), Regarding: corev1.ObjectReference{Namespace: tr.namespace, Kind: "Memcached", Name: "cache"}})
+		return admin.Create(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: tr.Namespace, Name: name}, EventTime: metav1.NowMicro(), ReportingController: "c", ReportingInstance: "i",
+			Action: "Reconcile", Reason: "R", Type: corev1.EventTypeNormal, Note: strings.Repeat("x", bytes), Regarding: corev1.ObjectReference{Namespace: tr.Namespace, Kind: "Memcached", Name: "cache"}})
 	}
 	if err := create("short", 1024); err != nil {
 		t.Error(err)
@@ -93,11 +82,11 @@ func TestEventHasAtMost1024Bytes(t *testing.T) {
 // eventually looks at what the controllers of a manager have written until it is as expected.
 func (tr *transfers) eventually(what string, o client.Object, name string, holds func() bool) {
 	tr.Helper()
-	tr.must(cluster.Eventually(tr.Context(), what, func(ctx context.Context) error {
+	tr.Must(cluster.Eventually(tr.Context(), what, func(ctx context.Context) error {
 		_, err := tr.jobs.Tick()
-		tr.must(err)
-		err = admin.Get(ctx, client.ObjectKey{Namespace: tr.namespace, Name: name}, o)
-		tr.must(client.IgnoreNotFound(err))
+		tr.Must(err)
+		err = admin.Get(ctx, client.ObjectKey{Namespace: tr.Namespace, Name: name}, o)
+		tr.Must(client.IgnoreNotFound(err))
 		if apierrors.IsNotFound(err) {
 			o.SetName("")
 		}
@@ -113,56 +102,50 @@ func (tr *transfers) eventually(what string, o client.Object, name string, holds
 func TestManagerRunsAllControllers(t *testing.T) {
 	t.Parallel()
 	tr, second, third := newTransfers(t), newTransfers(t), newTransfers(t)
-	config, watched := rest.CopyConfig(server.Operator), []string{tr.namespace, second.namespace}
+	config, watched := rest.CopyConfig(server.Operator), []string{tr.Namespace, second.Namespace}
 	config.Impersonate.UserName = "operator-of-two-namespaces"
 	for _, namespace := range watched {
-		tr.must(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator"}, RoleRef: ofOperator,
+		tr.Must(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator"}, RoleRef: ofOperator,
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: config.Impersonate.UserName}}}))
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(watched...), Metrics: metricsserver.Options{BindAddress: "0"}})
-	tr.must(err)
-	tr.must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespaces: watched, Clock: clock.RealClock{}}))
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		tr.must(<-stopped)
-	}()
+	tr.Must(err)
+	tr.Must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespaces: watched, Clock: clock.RealClock{}}))
+	start(t, mgr)
 	m := &v1beta1.Memcached{}
-	tr.must(third.create("Memcached", "cache", "{}"))
-	tr.must(second.create("Memcached", "cache", "{}"))
+	tr.Must(third.create("Memcached", "cache", "{}"))
+	tr.Must(second.create("Memcached", "cache", "{}"))
 	second.eventually("the Memcached of the second namespace has a shard", m, "cache", func() bool { return m.Status.Size == 1 })
 	var seen v1beta1.MemcachedList // by informers, which receive the changes in their order
-	tr.must(mgr.GetClient().List(t.Context(), &seen))
-	tr.must(admin.Get(t.Context(), client.ObjectKey{Namespace: third.namespace, Name: "cache"}, m))
+	tr.Must(mgr.GetClient().List(t.Context(), &seen))
+	tr.Must(admin.Get(t.Context(), client.ObjectKey{Namespace: third.Namespace, Name: "cache"}, m))
 	if len(seen.Items) != 1 || m.Status.ObservedGeneration > 0 {
 		t.Errorf("the operator sees %d Memcacheds, and that of the third namespace has the status %+v", len(seen.Items), m.Status)
 	}
 	b, r, s := &v1beta1.MemcachedBackup{}, &v1beta1.MemcachedRestore{}, &v1beta1.MemcachedScheduledBackup{}
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
-	tr.must(tr.create("MemcachedRestore", "early", fromBackup))
+	tr.Must(tr.create("MemcachedRestore", "early", fromBackup))
 	tr.eventually("a restore without a Memcached waits", r, "early", func() bool { return r.Status.Reason() == v1beta1.ReasonMemcachedNotFound })
-	tr.must(tr.create("Memcached", "cache", "{size: 2}"))
-	tr.must(tr.create("MemcachedBackup", "nightly", toGo))
+	tr.Must(tr.create("Memcached", "cache", "{size: 2}"))
+	tr.Must(tr.create("MemcachedBackup", "nightly", toGo))
 	tr.eventually("the backup runs", b, "nightly", func() bool { return b.Status.Reason() == v1beta1.ReasonCopying })
-	tr.must(tr.create("MemcachedRestore", "again", fromBackup))
+	tr.Must(tr.create("MemcachedRestore", "again", fromBackup))
 	tr.eventually("the restore waits for it", r, "again", func() bool { return r.Status.Reason() == v1beta1.ReasonBackupNotComplete })
 	tr.jobs.Hang = nil
 	tr.eventually("the backup is Complete", b, "nightly", func() bool { return b.Status.Phase == v1beta1.TransferComplete })
 	tr.eventually("the restore is Complete", r, "again", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	tr.eventually("so is the one that was created first", r, "early", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	tr.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
-	tr.must(tr.create("MemcachedRestore", "first", fromBackup))
+	tr.Must(tr.create("MemcachedRestore", "first", fromBackup))
 	tr.eventually("the first restore runs", r, "first", func() bool { return r.Status.Reason() == v1beta1.ReasonCopying })
-	tr.must(tr.create("MemcachedRestore", "second", fromBackup))
+	tr.Must(tr.create("MemcachedRestore", "second", fromBackup))
 	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason() == v1beta1.ReasonRestoreRunning })
 	tr.jobs.Hang = nil
 	tr.eventually("the second restore is Complete", r, "second", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	job := &batchv1.Job{}
 	tr.eventually("the Job expires", job, b.Status.JobName, func() bool { return job.Spec.TTLSecondsAfterFinished != nil })
 	families, err := metrics.Registry.Gather()
-	tr.must(err)
+	tr.Must(err)
 	found := false
 	for _, family := range families {
 		found = found || family.GetName() == "memcached_operator_backup_last_completion_timestamp_seconds"
@@ -170,9 +153,9 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	if !found {
 		t.Error("the metrics lack the backup")
 	}
-	tr.must(tr.create("MemcachedScheduledBackup", "later", `{schedule: "@daily", backupTemplate: {spec: `+toClaim+`}}`))
+	tr.Must(tr.create("MemcachedScheduledBackup", "later", `{schedule: "@daily", backupTemplate: {spec: `+toClaim+`}}`))
 	tr.eventually("the schedule reports its next run", s, "later", func() bool { return s.Status.NextScheduleTime != nil })
-	tr.must(admin.Delete(t.Context(), b))
+	tr.Must(admin.Delete(t.Context(), b))
 	tr.eventually("the backup is deleted with its snapshot", b, "nightly", func() bool { return isDeleted(b) })
 	if len(tr.jobs.Snapshots) != 0 {
 		t.Errorf("the store contains %v", tr.jobs.Snapshots)
