@@ -325,6 +325,9 @@ dashboards:
 # Draw docs/quickstart.svg from what the test of the quickstart records on the local cluster.
 recording:
 	@mkdir -p dist && RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=CommandsOfTheQuickstart && go -C bench run . recording $(CURDIR)/dist/quickstart.cast
+# Draw docs/plugin-*.svg from what the plugin for kubectl prints on the local cluster. A recommendation of memory takes an hour.
+recording-plugin: ready
+	@$(ON_CLUSTER) go -C bench run . screens
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE

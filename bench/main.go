@@ -27,7 +27,7 @@ var benchmarks = []report.Benchmark{
 }
 
 // others are commands that measure nothing.
-var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "pictures": drawPictures, "recording": recording.Run}
+var others = map[string]func(context.Context, []string) error{"demo": demo.Run, "dashboards": dashboards.Run, "pictures": drawPictures, "recording": recording.Run, "screens": recording.Screens}
 
 func drawPictures(ctx context.Context, args []string) error {
 	return errors.Join(report.Redraw(ctx, args), diagrams.Draw(ctx, args), recording.Run(ctx, args))
@@ -58,5 +58,5 @@ func run(ctx context.Context, args []string) error {
 	for _, b := range benchmarks {
 		usage += fmt.Sprintf("\n  %-10s  %s", b.Name, b.Summary)
 	}
-	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw the charts of docs/ again from their data, and the diagrams\n  %-10s  draw docs/quickstart.svg from a recording", usage, "demo", "dashboards", "pictures", "recording")
+	return fmt.Errorf("%s\n  %-10s  show what the operator does\n  %-10s  draw docs/dashboard-*.svg from recorded data\n  %-10s  draw the charts of docs/ again from their data, and the diagrams\n  %-10s  draw docs/quickstart.svg from a recording\n  %-10s  record the screens of the plugin for kubectl", usage, "demo", "dashboards", "pictures", "recording", "screens")
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,10 +22,12 @@ func document(t *testing.T, name string) []byte {
 	return content
 }
 
-func TestRecordingIsUpToDate(t *testing.T) {
-	svg := document(t, "quickstart.svg")
-	if want, err := draw(read(svg)); err != nil || !bytes.Equal(svg, want) {
-		t.Errorf("docs/quickstart.svg is not what this package draws (%v): run make pictures", err)
+// commands returns those of a picture, after it has compared it with what this package draws.
+func (r recording) commands(t *testing.T) (commands []string, output string) {
+	t.Helper()
+	svg := document(t, r.name+".svg")
+	if want, err := r.draw(read(svg)); err != nil || !bytes.Equal(svg, want) {
+		t.Errorf("docs/%s.svg is not what this package draws (%v): run make pictures", r.name, err)
 	}
 	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
@@ -36,18 +40,57 @@ func TestRecordingIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recorded, onPage []string
 	for _, e := range events {
 		if e.kind == "i" {
-			recorded = append(recorded, e.text)
+			commands = append(commands, e.text)
+		} else {
+			output += e.text
 		}
 	}
+	return commands, output
+}
+
+func TestRecordingOfTheQuickstartIsUpToDate(t *testing.T) {
+	recorded, _ := recordings[0].commands(t)
+	var onPage []string
 	for _, block := range regexp.MustCompile("(?s)```shell\n((?:kubectl|helm) .*?)```").FindAllSubmatch(document(t, "quickstart.md"), -1) {
 		onPage = append(onPage, string(block[1]))
 	}
 	// The recording begins with the last installation on the page.
 	if begin := slices.Index(onPage, recorded[0]); begin < 0 || !slices.Equal(recorded, onPage[begin:]) {
 		t.Errorf("the picture shows the commands %q, docs/quickstart.md has %q: run make recording", recorded, onPage)
+	}
+}
+
+func TestRecordedScreensAreThoseOfThePlugin(t *testing.T) {
+	page, sources := document(t, "kubectl-plugin.md"), ""
+	files, err := filepath.Glob("../../cmd/kubectl-memcached/internal/screen/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		sources += string(document(t, "../"+strings.TrimPrefix(file, "../../")))
+	}
+	for _, r := range recordings[1:] {
+		t.Run(r.name, func(t *testing.T) {
+			commands, output := r.commands(t)
+			verb := strings.TrimPrefix(r.name, "plugin-")
+			if want := []string{"kubectl memcached " + verb + " cache\n"}; !slices.Equal(commands, want) {
+				t.Errorf("it shows the commands %q, want %q", commands, want)
+			}
+			if !slices.Contains(screens, verb) || !bytes.Contains(page, []byte("]("+r.name+".svg)")) {
+				t.Error("docs/kubectl-plugin.md doesn't show it, or no command records it")
+			}
+			headings := regexp.MustCompile(`(?m)^[A-Z][A-Z0-9/ ]+$`).FindAllString(output, -1)
+			if slices.ContainsFunc(headings, func(s string) bool { return len(s) > r.columns }) {
+				t.Error("a table is wider than the picture")
+			}
+			for _, heading := range regexp.MustCompile(" {2,}").Split(strings.Join(headings, "  "), -1) {
+				if !strings.Contains(sources, heading) || heading == "" {
+					t.Errorf("the plugin has no column %q any more: run make recording-plugin", heading)
+				}
+			}
+		})
 	}
 }
 
@@ -63,11 +106,12 @@ func TestWaitsAreShortenedAndLongLinesAndOutputsAreCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, took := rows(events)
+	r := recordings[0]
+	all, took := r.rows(events)
 	if took != 60.5 || len(all) != 13 {
 		t.Fatalf("the rows after %.1f s are %v", took, all)
 	}
-	if first, last := all[0], all[12]; len(first.text) != columns || all[2].text != "  y" || last.text != "(60 s)" || last.seconds-first.seconds > 5 || all[11].text != "…" || all[10].text != "8" {
+	if first, last := all[0], all[12]; len(first.text) != r.columns || all[2].text != "  y" || last.text != "(60 s)" || last.seconds-first.seconds > 5 || all[11].text != "…" || all[10].text != "8" {
 		t.Errorf("the rows are %v", all)
 	}
 }

@@ -34,7 +34,8 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 	s.Must(err)
 	program, err := exec.CommandContext(s.Ctx, "go", "-C", filepath.Join(root, "test"), "tool", "-n", "helm").Output()
 	s.Must(err)
-	t.Setenv("PATH", filepath.Dir(string(program))+":"+os.Getenv("PATH"))
+	programs := t.TempDir()
+	t.Setenv("PATH", programs+":"+filepath.Dir(string(program))+":"+os.Getenv("PATH"))
 	image, err := k.OperatorImage(s.Ctx)
 	s.Must(err)
 	i := strings.LastIndex(image, ":")
@@ -42,7 +43,9 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 		"oci://ghcr.io/memcached-operator/charts/memcached-operator", // the CRDs exist
 		fmt.Sprintf("%s/charts/memcached-operator --take-ownership --set image.repository=%s,image.tag=%s", root, image[:i], image[i+1:]),
 		"https://github.com/memcached-operator/memcached-operator/releases/latest/download/install.yaml",
-		fmt.Sprintf("<(kubectl kustomize %s/config/default | sed -E 's#%s#%s#')", root, cluster.ReleasedImage, image))
+		fmt.Sprintf("<(kubectl kustomize %s/config/default | sed -E 's#%s#%s#')", root, cluster.ReleasedImage, image),
+		"kubectl krew install --manifest-url=https://github.com/memcached-operator/memcached-operator/releases/latest/download/memcached.yaml",
+		fmt.Sprintf("go -C %s/cmd/kubectl-memcached build -o %s/kubectl-memcached . && echo Installed plugin: memcached", root, programs))
 	s.Cleanup(func() {
 		ctx := context.Background()
 		if s.Failed() {
@@ -68,7 +71,7 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 		case language == "shell" && !strings.HasPrefix(text, "kind "):
 			steps++
 			command := local.Replace(text)
-			if command != text { // it installs the operator
+			if strings.Contains(text, cluster.OperatorNamespace) { // it installs the operator
 				s.Must(k.Uninstall(s.Ctx))
 				recording, began = []byte(`{"version": 2, "width": 80, "height": 24}`), time.Now()
 			}
