@@ -11,7 +11,7 @@ RUN go mod download
 COPY . .
 ENV CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH}
 RUN go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager . && \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -tags nethttpomithttp2 -o /out/agent ./cmd/agent && \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X runtime.godebugDefault=disablethp=1" -tags nethttpomithttp2 -o /out/agent ./cmd/agent && \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/snapshot ./cmd/snapshot
 
 FROM gcr.io/distroless/static:nonroot

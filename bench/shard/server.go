@@ -56,7 +56,7 @@ func onHost(ctx context.Context, version string, use func(*host) error) (err err
 		return err
 	}
 	// With the flags of the agent's image.
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", "-o", h.agent(), "./cmd/agent")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w -X runtime.godebugDefault=disablethp=1", "-o", h.agent(), "./cmd/agent")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the agent: %w: %s", err, out)

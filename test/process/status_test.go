@@ -201,8 +201,8 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 			s.Annotate(agentwire.RestartFile, "once")
 		}
 	}
-	// With transparent huge pages, which Debian uses: 12.3 MiB, and more until the garbage collector has returned it.
-	if !pods.Eventually(func() bool { return agentMemory(s, "VmRSS") <= 16<<20 }) {
-		t.Errorf("%.1f MiB resident, more than 16 MiB", mebibytes(agentMemory(s, "VmRSS")))
+	// Without transparent huge pages of the heap, which Debian uses: with them, it is up to 14 MiB.
+	if !pods.Eventually(func() bool { return agentMemory(s, "VmRSS") <= 12<<20 }) {
+		t.Errorf("%.1f MiB resident, more than 12 MiB", mebibytes(agentMemory(s, "VmRSS")))
 	}
 }

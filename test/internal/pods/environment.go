@@ -81,7 +81,7 @@ func run(m *testing.M, variables []string) (int, error) {
 		return 0, err
 	}
 	AgentPath = filepath.Join(dir, "agent")
-	if err := build(AgentPath, "./cmd/agent", "-tags", "nethttpomithttp2"); err != nil {
+	if err := build(AgentPath, "./cmd/agent", " -X runtime.godebugDefault=disablethp=1", "-tags", "nethttpomithttp2"); err != nil {
 		return 0, err
 	}
 	flag.Parse()
@@ -96,12 +96,12 @@ func run(m *testing.M, variables []string) (int, error) {
 }
 
 // build builds a program of the operator's module as the Makefile does.
-func build(path, program string, flags ...string) error {
+func build(path, program, link string, flags ...string) error {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/memcached-operator/memcached-operator").Output()
 	if err != nil {
 		return fmt.Errorf("finding the operator's module: %w", err)
 	}
-	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=" + Version}, flags...), "-o", path, program)...)
+	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=" + Version + link}, flags...), "-o", path, program)...)
 	command.Dir = strings.TrimSpace(string(root))
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
@@ -113,7 +113,7 @@ func build(path, program string, flags ...string) error {
 // SnapshotProgram returns the path of the program of the Jobs, which is built once for the tests that need it.
 var SnapshotProgram = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(filepath.Dir(AgentPath), "snapshot")
-	return program, build(program, "./cmd/snapshot")
+	return program, build(program, "./cmd/snapshot", "")
 })
 
 // findVersions reads which versions MEMCACHED_DIR has.
