@@ -2,13 +2,9 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,52 +159,6 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	if left := shardsOn(m, node); len(left) > 0 {
 		t.Errorf("shards %v are still on %s", left, node)
 	}
-}
-
-// The two pods lose their connection while both serve: each can have what the other one doesn't know, so the shard starts
-// without items. At most a few handovers are over before the cut.
-func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
-	const attempts = 5
-	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, suite.Handover(v1beta1.HandoverAvailable)))
-	s.Available("cache")
-	for range attempts {
-		set := s.Written("cache", 0, 1000)
-		stays, err := net.Dial("tcp", s.Address("cache", 0))
-		s.Must(err)
-		pod := s.Pods("cache")["cache-0"]
-		agent := s.process(pod, "/opt/agent/")
-		began := time.Now().Truncate(time.Second)
-		s.Must(k.Delete(s.Ctx, &pod))
-		var next corev1.Pod
-		s.Eventually("both pods serve", func(ctx context.Context) error {
-			pods, err := k.Pods(ctx, s.Key("cache"))
-			if next = pods["cache-0"]; err == nil && (next.UID == pod.UID || !suite.IsReady(next)) {
-				err = errors.New("the new pod is not ready")
-			}
-			return err
-		})
-		output, err := exec.CommandContext(s.Ctx, "nsenter", "-n", "-t", strconv.Itoa(agent), "ip", "route", "add", "blackhole", next.Status.PodIP).CombinedOutput()
-		t.Logf("cut: %v %s", err, output) // the first pod may have exited
-		s.Gone(&pod, pod.Name)
-		_ = stays.Close()
-		m := s.Await("cache", "the start", func(m *v1beta1.Memcached) error {
-			if shard := m.Status.Shards[0]; shard.PodName != next.Name || !shard.Ready || shard.StartTime == nil || shard.StartTime.Time.Before(began) {
-				return fmt.Errorf("%+v", shard)
-			}
-			return nil
-		})
-		if s.Shard(m, 0).StartResult == v1beta1.StartHandedOver {
-			continue
-		}
-		s.Event("cache", v1beta1.EventShardStartedEmpty, "cache-0", "both pods")
-		s.Address("cache", 0)
-		if kept, err := set.Count(); kept > 0 || err != nil {
-			t.Errorf("%d items are there (%v)", kept, err)
-		}
-		return
-	}
-	t.Errorf("none of %d handovers was cut", attempts)
 }
 
 func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
