@@ -35,7 +35,9 @@ type lifecycle struct {
 	whole *suite.Space
 	// before is the newest release of those that were cut before the unreleased one.
 	before, inWork olm.Release
-	cache          *served
+	// released has the release before, and all the newest one as well.
+	released, all *operatorsv1alpha1.CatalogSource
+	cache         *served
 	// since is when the operator that is installed was.
 	since *time.Time
 }
@@ -117,8 +119,9 @@ func (s *space) lifecycle() *lifecycle {
 	l.before, err = olm.Before(s.Ctx, scratch, l.inWork)
 	s.Must(err)
 	s.Logf("from %s, built from %s, to %s, built from %s", l.before.CSV(), l.before.Built, l.inWork.CSV(), l.inWork.Built)
-	s.Must(olm.LoadCatalog(s.Ctx, scratch, catalogBefore, l.before))
-	s.Must(olm.LoadCatalog(s.Ctx, scratch, catalogNow, l.before, l.inWork))
+	// It takes half a minute until a catalog is served.
+	l.released = l.catalog(scratch, catalogBefore, l.before)
+	l.all = l.catalog(scratch, catalogNow, l.before, l.inWork)
 
 	s.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
@@ -131,9 +134,23 @@ func (s *space) lifecycle() *lifecycle {
 	return l
 }
 
+// catalog puts a catalog of releases on the cluster until the end of the test.
+func (l *lifecycle) catalog(scratch, image string, releases ...olm.Release) *operatorsv1alpha1.CatalogSource {
+	l.Helper()
+	l.Must(olm.LoadCatalog(l.Ctx, scratch, image, releases...))
+	source, err := l.AddCatalog(l.Ctx, image)
+	l.Must(err)
+	l.Cleanup(func() {
+		if err := k.Delete(context.Background(), source); err != nil {
+			l.Error(err)
+		}
+	})
+	return source
+}
+
 func (l *lifecycle) refusesOneNamespace() {
-	l.Must(l.Provide(l.Ctx, catalogBefore, l.OLM.Namespace))
-	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.Must(l.Provide(l.Ctx, l.OLM.Namespace))
+	l.Must(l.Subscribe(l.Ctx, l.released, l.before, operatorsv1alpha1.ApprovalAutomatic))
 	l.Eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
 		csv, err := l.CSV(ctx, l.before.CSV())
 		if err != nil {
@@ -149,7 +166,7 @@ func (l *lifecycle) refusesOneNamespace() {
 
 func (l *lifecycle) installs() {
 	began := time.Now()
-	l.Must(l.Provide(l.Ctx, catalogBefore)) // with an OperatorGroup of all namespaces
+	l.Must(l.Provide(l.Ctx)) // with an OperatorGroup of all namespaces
 	l.Must(l.Succeeded(l.Ctx, l.before))
 	l.Logf("from the OperatorGroup of all namespaces to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.before.Operator)
@@ -201,7 +218,7 @@ func (l *lifecycle) holdsBack() {
 		return nil
 	})
 	began := time.Now()
-	l.Must(l.Provide(l.Ctx, catalogNow))
+	l.Must(l.UseCatalog(l.Ctx, l.all))
 	l.Eventually("OLM delays the newest release for the operator", func(ctx context.Context) error {
 		csv, err := l.CSV(ctx, l.inWork.CSV())
 		if err != nil {
@@ -273,7 +290,7 @@ func (l *lifecycle) uninstalls() {
 }
 
 func (l *lifecycle) rollsBack() {
-	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalManual))
+	l.Must(l.Subscribe(l.Ctx, l.all, l.before, operatorsv1alpha1.ApprovalManual))
 	l.Must(l.Approve(l.Ctx, l.before))
 	l.Must(l.Succeeded(l.Ctx, l.before))
 	tookOver(l.Space, l.before.Operator)

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,10 +24,10 @@ import (
 type OLM struct {
 	*cluster.Cluster
 	Namespace string
-	// catalog is the CatalogSource's name, another one each time: OLM goes on for
-	// minutes to know what was in one of that name before.
-	catalog string
 }
+
+// catalogs is the namespace of catalogs for all namespaces.
+const catalogs = "olm"
 
 // On returns a cluster's OLM, with which the operator is installed in the given
 // namespace.
@@ -41,16 +41,27 @@ func On(c *cluster.Cluster, namespace string) (OLM, error) {
 			return OLM{}, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	return OLM{c, namespace, Package + "-" + rand.String(5)}, nil
+	return OLM{c, namespace}, nil
 }
 
-// Provide makes the namespace, an OperatorGroup of the target namespaces, none of
-// them meaning all, and a CatalogSource of the image. Called again, the catalog
-// moves on to another image.
-func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) error {
+// AddCatalog creates a CatalogSource of an image. It has another name each time: OLM goes on for minutes to know what was in
+// one of that name before.
+func (o OLM) AddCatalog(ctx context.Context, image string) (*operatorsv1alpha1.CatalogSource, error) {
+	source := &operatorsv1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: catalogs, GenerateName: Package + "-"},
+		Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image, GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{
+			SecurityContextConfig: operatorsv1alpha1.Restricted,
+			ExtractContent:        &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"},
+		}},
+	}
+	return source, o.Create(ctx, source)
+}
+
+// Provide makes the namespace, and an OperatorGroup of the target namespaces, none of
+// them meaning all.
+func (o OLM) Provide(ctx context.Context, targets ...string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: o.meta(Package)}
-	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: o.meta(o.catalog)}
 	for _, wanted := range []struct {
 		object client.Object
 		set    func()
@@ -59,14 +70,6 @@ func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) err
 			metav1.SetMetaDataLabel(&namespace.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
 		}},
 		{group, func() { group.Spec.TargetNamespaces = targets }},
-		{source, func() {
-			source.Spec.SourceType = operatorsv1alpha1.SourceTypeGrpc
-			source.Spec.Image = catalog
-			source.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{
-				SecurityContextConfig: operatorsv1alpha1.Restricted,
-				ExtractContent:        &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"},
-			}
-		}},
 	} {
 		// A namespace that still ends refuses for a while.
 		err := cluster.Eventually(ctx, fmt.Sprintf("making %T %s", wanted.object, wanted.object.GetName()), func(ctx context.Context) error {
@@ -80,17 +83,23 @@ func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) err
 	return nil
 }
 
-// Subscribe asks for a release, and for those after it as they come or as the
+// Subscribe asks for a release of a catalog, and for those after it as they come or as the
 // user approves.
-func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha1.Approval) error {
+func (o OLM) Subscribe(ctx context.Context, catalog *operatorsv1alpha1.CatalogSource, r Release, approval operatorsv1alpha1.Approval) error {
 	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
-		CatalogSource:          o.catalog,
-		CatalogSourceNamespace: o.Namespace,
+		CatalogSource:          catalog.Name,
+		CatalogSourceNamespace: catalog.Namespace,
 		Package:                Package,
 		Channel:                Channel,
 		StartingCSV:            r.CSV(),
 		InstallPlanApproval:    approval,
 	}})
+}
+
+// UseCatalog lets the Subscription take its releases from another catalog.
+func (o OLM) UseCatalog(ctx context.Context, catalog *operatorsv1alpha1.CatalogSource) error {
+	patch := fmt.Appendf(nil, `{"spec":{"source":%q}}`, catalog.Name)
+	return o.Patch(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package)}, client.RawPatch(types.MergePatchType, patch))
 }
 
 // Approve approves the plan that installs a release, once the Subscription names
@@ -157,8 +166,8 @@ func (o OLM) Upgradeable(ctx context.Context, r Release) (metav1.Condition, erro
 }
 
 // Uninstall removes the operator as a user does, by its Subscription and
-// ClusterServiceVersions, and waits until it has stopped. Memcacheds stay, as do the
-// catalog and its namespace.
+// ClusterServiceVersions, and waits until it has stopped. Memcacheds stay, as does the
+// namespace.
 func (o OLM) Uninstall(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
 		return err
