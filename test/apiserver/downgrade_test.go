@@ -114,8 +114,6 @@ func TestDowngradeLosesUnknownFieldsOfObjectsThatAreWritten(t *testing.T) {
 func specOf(t *testing.T, u *unstructured.Unstructured) v1beta1.MemcachedSpec {
 	t.Helper()
 	m := v1beta1.Memcached{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m))
 	return m.Spec
 }

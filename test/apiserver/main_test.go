@@ -113,3 +113,10 @@ func grantOperator(ctx context.Context, root string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: ofOperator, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	}))
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

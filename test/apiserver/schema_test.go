@@ -87,9 +87,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 	config := rest.CopyConfig(server.Admin)
 	config.WarningHandler = rest.NoWarnings{} // about each field that it drops
 	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := simtest.Schema(simtest.KindMemcached)
 
 	t.Run("creations", func(t *testing.T) {
@@ -115,13 +113,9 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 		for reason, u := range admittedUpdates {
 			kind, name := u.kind, strings.ReplaceAll(reason, " ", "-")
 			stored := named(t, kind, name, u.before)
-			if err := c.Create(t.Context(), stored); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Create(t.Context(), stored))
 			stored.Object["status"] = map[string]any{"phase": "Running"}
-			if err := c.Status().Update(t.Context(), stored); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Status().Update(t.Context(), stored))
 			updated := named(t, kind, name, u.after)
 			updated.SetResourceVersion(stored.GetResourceVersion())
 			admitted, rejection := simtest.Schema(kind).Admit(t.Context(), updated, stored)
@@ -234,16 +228,12 @@ func causes(err error) []string {
 func named(t *testing.T, kind simtest.Kind, name, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if text != "" {
 		err = json.Unmarshal(raw, &u.Object)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(string(kind)))
 	if u.GetName() == "" {
 		u.SetName(name)

@@ -24,9 +24,7 @@ func TestScenariosConvergeEquallyWithRealAPIServer(t *testing.T) {
 	for _, name := range []string{"node1", "node2", "node3"} { // a resize needs the pod's node
 		room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi")}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room}}
-		if err := admin.Create(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Create(t.Context(), node))
 	}
 	for i, name := range []string{
 		"a version and threads",
@@ -48,18 +46,14 @@ func TestScenariosConvergeEquallyWithRealAPIServer(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
 			want, err := sim.PlayScenario(name, simtest.NewCluster(now, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			namespace := fmt.Sprintf("scenario-%d", i)
 			cluster := realCluster(t, now, namespace)
 			if operations := mirroring[name]; operations != nil {
 				mirrors(t, namespace, operations)
 			}
 			got, err := sim.PlayScenario(name, cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("it ends otherwise (-in memory +real):\n%s", diff)
 			}
@@ -88,9 +82,7 @@ func mirrors(t *testing.T, namespace string, operations []admissionv1.OperationT
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name.Name,
 		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}}}}
 	for _, o := range []client.Object{policy, binding} {
-		if err := admin.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Create(t.Context(), o))
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: simtest.Upstream + "memcached"}}}}
@@ -105,9 +97,7 @@ func mirrors(t *testing.T, namespace string, operations []admissionv1.OperationT
 // realCluster returns a cluster around the real API server, in a namespace of its own.
 func realCluster(t *testing.T, now time.Time, namespace string) *simtest.Cluster {
 	t.Helper()
-	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	cluster := simtest.NewCluster(now, 1)
 	cluster.Server = simtest.Around(admin, namespace)
 	cluster.Binds = func(pod *corev1.Pod, node string) error {

@@ -74,6 +74,13 @@ func (w *world) apply(kind, spec string) {
 	w.Must(w.Admin.Create(w.Ctx, u))
 }
 
+// ran creates an object and runs it.
+func (w *world) ran(kind, spec string) {
+	w.Helper()
+	w.apply(kind, spec)
+	w.run(kind)
+}
+
 // run reconciles an object so often that it has no more to do, while its Job runs.
 func (w *world) run(kind string) {
 	w.Helper()
@@ -89,8 +96,7 @@ func (w *world) run(kind string) {
 // ready runs a Memcached of one shard until it is ready.
 func (w *world) ready() {
 	w.Helper()
-	w.apply("Memcached", "{}")
-	w.run("Memcached")
+	w.ran("Memcached", "{}")
 	w.Answer(w.RunPod("cache-0", "a", "10.0.0.1"), agentwire.Start{Result: agentwire.StartCold, At: w.clock.Now()}, "1.6.45")
 	w.run("Memcached")
 }
@@ -116,8 +122,7 @@ var states = map[string]struct {
 		w.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Size = new(int32(2)) })
 	}, status.InProgressStatus, "Progressing"},
 	"a Memcached that is paused before its shards are ready": {"Memcached", func(w *world) {
-		w.apply("Memcached", "{}")
-		w.run("Memcached")
+		w.ran("Memcached", "{}")
 		w.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Paused = true })
 		w.run("Memcached")
 	}, status.InProgressStatus, "Progressing"},
@@ -127,43 +132,34 @@ var states = map[string]struct {
 		w.run("Memcached")
 	}, status.FailedStatus, "Degraded"},
 	"a Memcached that is being deleted": {"Memcached", func(w *world) {
-		w.apply("Memcached", "{deletionPolicy: Backup, "+finalBackup+"}")
-		w.run("Memcached")
+		w.ran("Memcached", "{deletionPolicy: Backup, "+finalBackup+"}")
 		w.Must(w.Admin.Delete(w.Ctx, w.Get("cache")))
 	}, status.TerminatingStatus, "Progressing"},
 
-	"a backup that was just created": {"MemcachedBackup", func(w *world) { w.apply("MemcachedBackup", toClaim) }, status.InProgressStatus, "Progressing"},
-	"a backup that waits for its Memcached": {"MemcachedBackup", func(w *world) {
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
-	}, status.InProgressStatus, "Progressing"},
+	"a backup that was just created":        {"MemcachedBackup", func(w *world) { w.apply("MemcachedBackup", toClaim) }, status.InProgressStatus, "Progressing"},
+	"a backup that waits for its Memcached": {"MemcachedBackup", func(w *world) { w.ran("MemcachedBackup", toClaim) }, status.InProgressStatus, "Progressing"},
 	"a backup that runs": {"MemcachedBackup", func(w *world) {
 		w.ready()
 		w.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
+		w.ran("MemcachedBackup", toClaim)
 	}, status.InProgressStatus, "Progressing"},
 	"a backup without its Secret": {"MemcachedBackup", func(w *world) {
 		w.ready()
 		w.jobs.Stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no secret"}
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
+		w.ran("MemcachedBackup", toClaim)
 	}, status.FailedStatus, "Degraded"},
 	"a backup that is complete": {"MemcachedBackup", func(w *world) {
 		w.ready()
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
+		w.ran("MemcachedBackup", toClaim)
 	}, status.CurrentStatus, "Healthy"},
 	"a backup that failed": {"MemcachedBackup", func(w *world) {
 		w.ready()
 		w.jobs.Ends = map[snapshotwire.Action][]simtest.End{snapshotwire.ActionSave: {{Exit: snapshotwire.ExitFinal, Outcome: &snapshotwire.Outcome{Reason: v1beta1.ReasonStoreFull, Message: "full"}}}}
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
+		w.ran("MemcachedBackup", toClaim)
 	}, status.FailedStatus, "Degraded"},
 	"a backup that is being deleted": {"MemcachedBackup", func(w *world) {
 		w.ready()
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
+		w.ran("MemcachedBackup", toClaim)
 		b := &v1beta1.MemcachedBackup{}
 		w.Read("cache", b)
 		w.Must(w.Admin.Delete(w.Ctx, b))
@@ -172,15 +168,12 @@ var states = map[string]struct {
 	"a restore that was just created": {"MemcachedRestore", func(w *world) { w.apply("MemcachedRestore", fromBackup) }, status.InProgressStatus, "Progressing"},
 	"a restore that waits for its backup": {"MemcachedRestore", func(w *world) {
 		w.ready()
-		w.apply("MemcachedRestore", fromBackup)
-		w.run("MemcachedRestore")
+		w.ran("MemcachedRestore", fromBackup)
 	}, status.InProgressStatus, "Progressing"},
 	"a restore that is complete": {"MemcachedRestore", func(w *world) {
 		w.ready()
-		w.apply("MemcachedBackup", toClaim)
-		w.run("MemcachedBackup")
-		w.apply("MemcachedRestore", fromBackup)
-		w.run("MemcachedRestore")
+		w.ran("MemcachedBackup", toClaim)
+		w.ran("MemcachedRestore", fromBackup)
 	}, status.CurrentStatus, "Healthy"},
 	"a restore that failed": {"MemcachedRestore", func(w *world) {
 		w.apply("MemcachedRestore", fromBackup)
@@ -188,18 +181,11 @@ var states = map[string]struct {
 		w.run("MemcachedRestore")
 	}, status.FailedStatus, "Degraded"},
 
-	"a schedule that was just created": {"MemcachedScheduledBackup", func(w *world) { w.apply("MemcachedScheduledBackup", nightly) }, status.InProgressStatus, "Progressing"},
-	"a schedule that waits for its run": {"MemcachedScheduledBackup", func(w *world) {
-		w.apply("MemcachedScheduledBackup", nightly)
-		w.run("MemcachedScheduledBackup")
-	}, status.CurrentStatus, "Healthy"},
-	"a schedule that is suspended": {"MemcachedScheduledBackup", func(w *world) {
-		w.apply("MemcachedScheduledBackup", "{suspend: true, "+nightly[1:])
-		w.run("MemcachedScheduledBackup")
-	}, status.CurrentStatus, "Healthy"},
+	"a schedule that was just created":  {"MemcachedScheduledBackup", func(w *world) { w.apply("MemcachedScheduledBackup", nightly) }, status.InProgressStatus, "Progressing"},
+	"a schedule that waits for its run": {"MemcachedScheduledBackup", func(w *world) { w.ran("MemcachedScheduledBackup", nightly) }, status.CurrentStatus, "Healthy"},
+	"a schedule that is suspended":      {"MemcachedScheduledBackup", func(w *world) { w.ran("MemcachedScheduledBackup", "{suspend: true, "+nightly[1:]) }, status.CurrentStatus, "Healthy"},
 	"a schedule that is invalid": {"MemcachedScheduledBackup", func(w *world) {
-		w.apply("MemcachedScheduledBackup", `{schedule: "99 99 * * *", backupTemplate: {spec: {memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}}}}}`)
-		w.run("MemcachedScheduledBackup")
+		w.ran("MemcachedScheduledBackup", `{schedule: "99 99 * * *", backupTemplate: {spec: {memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: snapshots}}}}}`)
 	}, status.FailedStatus, "Degraded"},
 }
 
