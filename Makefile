@@ -96,7 +96,7 @@ SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/inte
 USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES),$(no_tests)))))$(USED_SCORECARD_IMG)
 
 # The images in which the tests and the demo's client run.
-E2E_SOURCES = $(SOURCES) config/crd/bases hack/cluster/dskit hack/cluster/notmemcached hack/cluster/s3 test/go.mod test/go.sum test/internal test/sim test/e2e
+E2E_SOURCES = $(SOURCES) config/crd/bases hack/cluster/dskit hack/cluster/s3 test/go.mod test/go.sum test/internal test/sim test/e2e
 E2E_IMG = $(eval E2E_IMG := $(IMAGE_TAG_BASE):e2e-$(shell $(call hash,$(E2E_SOURCES))))$(E2E_IMG)
 DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal bench
 DEMO_IMG = $(eval DEMO_IMG := $(IMAGE_TAG_BASE):demo-$(shell $(call hash,$(DEMO_SOURCES),$(no_tests))))$(DEMO_IMG)

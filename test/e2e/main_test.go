@@ -14,7 +14,7 @@ var (
 	versions       []string
 )
 
-// testImage is the image in which these tests run. Its program named memcached is another one.
+// testImage is the image in which these tests run.
 var testImage = os.Getenv("TEST_IMAGE")
 
 func TestMain(m *testing.M) {
@@ -28,6 +28,3 @@ func newSpace(t *testing.T) *space {
 	t.Helper()
 	return &space{suite.New(t)}
 }
-
-// in returns the same space for a part of the test.
-func (s *space) in(t *testing.T) *space { return &space{s.In(t)} }
