@@ -18,8 +18,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -196,12 +198,27 @@ func (s monitored) object(kind, namespace, name string) *unstructured.Unstructur
 	return o
 }
 
+// reader returns a token of a ServiceAccount with the role of a reader of metrics.
+func (s monitored) reader() string {
+	s.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "prometheus"}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "host-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account.Name}},
+	}
+	s.Must(errors.Join(k.Create(s.Ctx, account), k.Create(s.Ctx, binding)))
+	s.Cleanup(func() { _ = k.Delete(context.Background(), binding) })
+	request := &authenticationv1.TokenRequest{}
+	s.Must(k.SubResource("token").Create(s.Ctx, account, request))
+	return request.Status.Token
+}
+
 // start starts Prometheus with what the operator made for it.
 func (s *monitored) start() {
 	s.Helper()
 	dir := s.TempDir()
-	token := s.Token("prometheus")
-	s.MayReadMetrics("prometheus")
+	token := s.reader()
 	var scrapes []prometheus.Scrape
 	var groups []any
 	for _, of := range []struct{ namespace, name, monitor string }{
