@@ -24,7 +24,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -99,12 +98,7 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	image, err := k.OperatorImage(s.Ctx)
 	s.Must(err)
 	h := s.helm(image)
-	s.Cleanup(func() { // whatever happened: the other tests need it
-		ctx := context.Background()
-		if err := errors.Join(h.uninstall(), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
-			s.Error(err)
-		}
-	})
+	s.ReturnsOperator(image, func(context.Context) error { return h.uninstall() })
 
 	s.Must(errors.Join(h.uninstall(), k.Install(s.Ctx, image))) // of a run that was interrupted
 	if _, err := h.install(s.Ctx, 0); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
@@ -118,24 +112,13 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	s.Must(yaml.UnmarshalStrict([]byte(manifest), &m))
 	s.Apply("cache", m.Spec)
 	s.Available("cache")
-	var sets []*items.Set
-	for ordinal := range int(*m.Spec.Size) {
-		sets = append(sets, s.Written("cache", ordinal, 1000))
-	}
-	lives, stop := s.Lives("cache"), s.Probes("cache", int(*m.Spec.Size))
-	keeps := func() {
-		s.Helper()
-		s.Untouched("cache", lives)
-		for _, set := range sets {
-			s.Holds(set)
-		}
-	}
+	kept, stop := s.Filled("cache", int(*m.Spec.Size), 1000), s.Probes("cache", int(*m.Spec.Size))
 
 	s.Must(h.uninstall())
 	if image, err := k.OperatorImage(s.Ctx); image != "" || err != nil {
 		t.Errorf("Helm has removed the operator, and %q runs: %v", image, err)
 	}
-	keeps()
+	s.Keeps(kept)
 
 	s.Must(k.Install(s.Ctx, image))
 	_, err = h.install(s.Ctx, 4)
@@ -154,7 +137,7 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	if d.Status.AvailableReplicas != 2 || crd.Annotations["test"] != "upgraded" {
 		t.Errorf("after the upgrade, the operator has %d replicas, and the CRD the annotations %v", d.Status.AvailableReplicas, crd.Annotations)
 	}
-	keeps()
+	s.Keeps(kept)
 
 	// In a new namespace, with rights in this and in that of the cache only.
 	s.Must(h.uninstall())
@@ -168,14 +151,10 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	s.Apply("other", suite.Small(1))
 	s.Available("other")
 	s.Available("cache")
-	keeps()
+	s.Keeps(kept)
 	stop()
 	if err := k.Get(s.Ctx, client.ObjectKey{Name: helmRelease + "-manager-role"}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the operator has a ClusterRole: %v", err)
 	}
-	refused, err := cluster.Refusals(s.Ctx, cluster.OperatorAccount, since)
-	s.Must(err)
-	for _, r := range refused {
-		t.Errorf("the operator lacks a right: %s", r)
-	}
+	s.HadItsRights(cluster.OperatorAccount, since)
 }

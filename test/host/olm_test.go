@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -37,15 +36,9 @@ type lifecycle struct {
 	before, inWork olm.Release
 	// released has the release before, and all the newest one as well.
 	released, all *operatorsv1alpha1.CatalogSource
-	cache         *served
+	cache         *suite.Kept
 	// since is when the operator that is installed was.
 	since *time.Time
-}
-
-// served is what the cache is to keep.
-type served struct {
-	lives map[string]cluster.Life
-	sets  []*items.Set
 }
 
 func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T) {
@@ -74,19 +67,8 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 			return // what follows builds on it
 		}
 	}
-	l.hadItsRights()
+	l.HadItsRights(cluster.OperatorAccount, *l.since)
 	l.startsWithoutWarning()
-}
-
-// hadItsRights fails the test for each right that the operator lacked since it was
-// installed.
-func (l *lifecycle) hadItsRights() {
-	l.Helper()
-	refused, err := cluster.Refusals(l.Ctx, cluster.OperatorAccount, *l.since)
-	l.Must(err)
-	for _, r := range refused {
-		l.Errorf("the operator lacks a right that OLM should have given it: %s", r)
-	}
 }
 
 // startsWithoutWarning fails the test if the operator answered a startup probe before its
@@ -112,7 +94,7 @@ func (s *space) lifecycle() *lifecycle {
 	s.Must(err)
 	o, err := olm.On(k, cluster.OperatorNamespace)
 	s.Must(err)
-	l := &lifecycle{Space: s.Space, whole: s.Space, OLM: o, cache: &served{}, since: ptr.To(time.Now())}
+	l := &lifecycle{Space: s.Space, whole: s.Space, OLM: o, cache: &suite.Kept{}, since: ptr.To(time.Now())}
 	scratch := s.TempDir()
 	l.inWork, err = olm.InWork(s.Ctx, scratch, image)
 	s.Must(err)
@@ -123,12 +105,7 @@ func (s *space) lifecycle() *lifecycle {
 	l.released = l.catalog(scratch, catalogBefore, l.before)
 	l.all = l.catalog(scratch, catalogNow, l.before, l.inWork)
 
-	s.Cleanup(func() { // whatever happened: the other tests need it
-		ctx := context.Background()
-		if err := errors.Join(l.Remove(ctx), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
-			s.Error(err)
-		}
-	})
+	s.ReturnsOperator(image, l.Remove)
 	s.Must(k.Uninstall(s.Ctx))
 	*l.since = time.Now()
 	return l
@@ -173,26 +150,9 @@ func (l *lifecycle) installs() {
 }
 
 func (l *lifecycle) fills() {
-	const shards, perShard = 3, 10_000
-	l.Apply("cache", suite.Small(shards))
+	l.Apply("cache", suite.Small(3))
 	l.Available("cache")
-	for ordinal := range shards {
-		set := items.New(cluster.ShardName("cache", ordinal), perShard, l.Address("cache", ordinal))
-		l.whole.Cleanup(func() { _ = set.Close() })
-		l.Must(set.Write())
-		l.cache.sets = append(l.cache.sets, set)
-	}
-	l.cache.lives = l.Lives("cache")
-}
-
-// keeps ends the test unless the cache's pods are those that it began with and
-// hold every item.
-func (l *lifecycle) keeps() {
-	l.Helper()
-	l.Untouched("cache", l.cache.lives)
-	for _, set := range l.cache.sets {
-		l.Holds(set)
-	}
+	*l.cache = l.Filled("cache", 3, 10_000)
 }
 
 // holdsBack has a Memcached whose change cannot end, as one of its shards may not
@@ -277,16 +237,16 @@ func (l *lifecycle) acts() {
 		return errors.New("no operator says so")
 	})
 	l.Available("cache")
-	l.keeps()
+	l.Keeps(*l.cache)
 }
 
 func (l *lifecycle) uninstalls() {
-	l.hadItsRights()
+	l.HadItsRights(cluster.OperatorAccount, *l.since)
 	stop := l.Probes("cache", 3)
 	l.Must(l.Uninstall(l.Ctx))
 	stop()
 	*l.since = time.Now() // OLM took its rights away while it still said goodbye
-	l.keeps()
+	l.Keeps(*l.cache)
 }
 
 func (l *lifecycle) rollsBack() {

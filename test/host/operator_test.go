@@ -110,15 +110,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	stop := s.Probes("cache", 2)
 	image, err := k.OperatorImage(s.Ctx)
 	s.Must(err)
-	t.Cleanup(func() { // whatever happened: the other tests need it
-		ctx := context.Background()
-		if err := k.Install(ctx, image); err != nil {
-			t.Error(err)
-		}
-		if err := k.UseNewest(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	s.ReturnsOperator(image, func(context.Context) error { return nil })
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
 	s.Must(k.Delete(s.Ctx, namespace))

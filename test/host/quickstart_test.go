@@ -46,15 +46,11 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 		fmt.Sprintf("<(kubectl kustomize %s/config/default | sed -E 's#%s#%s#')", root, cluster.ReleasedImage, image),
 		"kubectl krew install --manifest-url=https://github.com/memcached-operator/memcached-operator/releases/latest/download/memcached.yaml",
 		fmt.Sprintf("go -C %s/cmd/kubectl-memcached build -o %s/kubectl-memcached . && echo Installed plugin: memcached", root, programs))
-	s.Cleanup(func() {
-		ctx := context.Background()
+	s.ReturnsOperator(image, func(ctx context.Context) error {
 		if s.Failed() {
 			s.Log(k.Describe(ctx, s.Namespace))
 		}
-		err := k.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(s.Namespace))
-		if err := errors.Join(err, s.helm(image).uninstall(), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
-			s.Error(err)
-		}
+		return errors.Join(k.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(s.Namespace)), s.helm(image).uninstall())
 	})
 
 	steps, output := 0, ""

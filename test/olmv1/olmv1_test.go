@@ -24,7 +24,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -55,9 +54,7 @@ type lifecycle struct {
 	before, inWork olm.Release
 	// began is when OLM v1 began, and acted when the operator that runs was alone.
 	began, acted time.Time
-	// lives and sets are what the cache has to keep.
-	lives map[string]cluster.Life
-	sets  []*items.Set
+	kept         suite.Kept
 }
 
 func TestOLMv1InstallsAndUpgradesWithItsInstallersPermissions(t *testing.T) {
@@ -111,12 +108,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 	t.Logf("from %s, built from %s, to %s, built from %s", l.before.Version, l.before.Built, l.inWork.Version, l.inWork.Built)
 	l.Must(olm.LoadCatalog(l.Ctx, scratch, catalog, l.before, l.inWork))
 
-	t.Cleanup(func() { // whatever happened: the other tests need it
-		ctx := context.Background()
-		if err := errors.Join(l.remove(ctx), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
+	l.ReturnsOperator(image, l.remove)
 	l.Must(l.remove(l.Ctx)) // of a run that was interrupted
 	l.Must(k.Uninstall(l.Ctx))
 	// OLM v1 does not change a CRD of another owner, and installs nothing.
@@ -189,14 +181,8 @@ func (l *lifecycle) fills() {
 		}
 	})
 	l.scale(shards)
-	for ordinal := range shards {
-		set := items.New(cluster.ShardName(cache, ordinal), perShard, l.Address(cache, ordinal))
-		l.whole.Cleanup(func() { _ = set.Close() })
-		l.Must(set.Write())
-		l.sets = append(l.sets, set)
-	}
-	l.lives = l.Lives(cache)
-	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
+	l.kept = l.Filled(cache, shards, perShard)
+	l.HadItsRights(cluster.OperatorAccount, l.acted)
 }
 
 func (l *lifecycle) upgrades() {
@@ -245,7 +231,7 @@ func (l *lifecycle) leavesAndReturns() {
 }
 
 func (l *lifecycle) uninstalls() {
-	l.hasAllPermissions(installer, l.began)
+	l.HadItsRights(installer, l.began)
 	began := time.Now()
 	l.Must(l.end(l.Ctx, clusterExtension()))
 	for _, o := range append(definitions(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)) {
@@ -333,23 +319,8 @@ func (l *lifecycle) acts() {
 	m, err := k.Memcached(l.Ctx, l.Key(cache))
 	l.Must(err)
 	l.scale(2*shards - *m.Spec.Size + 1) // between shards and one more
-	l.Untouched(cache, l.lives)
-	for _, set := range l.sets {
-		l.Holds(set)
-	}
-	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
-}
-
-// hasAllPermissions fails the test when a ServiceAccount requested something
-// since a time to which it has no right. An operator that is replaced or removed
-// may lose its rights before it ends.
-func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
-	l.Helper()
-	refused, err := cluster.Refusals(l.Ctx, account, since)
-	l.Must(err)
-	for _, r := range refused {
-		l.Errorf("%s lacks a right: %s", account, r)
-	}
+	l.Keeps(l.kept)
+	l.HadItsRights(cluster.OperatorAccount, l.acted) // an operator that is replaced or removed may lose its rights before it ends
 }
 
 // scale sets the number of shards and waits until they serve.

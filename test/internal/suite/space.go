@@ -2,10 +2,12 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -251,6 +253,53 @@ func (s *Space) Holds(set *items.Set) {
 	s.Helper()
 	_, err := set.Keep(1)
 	s.Must(err)
+}
+
+// Kept is what a Memcached is to keep: its pods and containers, and the items of its shards.
+type Kept struct {
+	name  string
+	lives map[string]cluster.Life
+	sets  []*items.Set
+}
+
+// Filled writes items to each shard of a Memcached.
+func (s *Space) Filled(name string, shards, perShard int) Kept {
+	s.Helper()
+	kept := Kept{name: name, lives: s.Lives(name)}
+	for ordinal := range shards {
+		kept.sets = append(kept.sets, s.Written(name, ordinal, perShard))
+	}
+	return kept
+}
+
+// Keeps ends the test unless a Memcached has kept everything.
+func (s *Space) Keeps(kept Kept) {
+	s.Helper()
+	s.Untouched(kept.name, kept.lives)
+	for _, set := range kept.sets {
+		s.Holds(set)
+	}
+}
+
+// ReturnsOperator installs the operator at the end of the test, whatever happened, since the other tests need it. Before,
+// another one is removed.
+func (s *Space) ReturnsOperator(image string, remove func(context.Context) error) {
+	s.Cleanup(func() {
+		ctx := context.Background()
+		if err := errors.Join(remove(ctx), K.Install(ctx, image), K.UseNewest(ctx)); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// HadItsRights reports each request of a ServiceAccount of the operator's namespace since a time to which it had no right.
+func (s *Space) HadItsRights(account string, since time.Time) {
+	s.Helper()
+	refused, err := cluster.Refusals(s.Ctx, account, since)
+	s.Must(err)
+	for _, r := range refused {
+		s.Errorf("%s lacks a right: %s", account, r)
+	}
 }
 
 // Probes opens connections to each shard of a Memcached until it is stopped; the
