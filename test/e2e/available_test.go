@@ -19,8 +19,7 @@ import (
 func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", v1beta1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
-	m := s.Available("cache")
+	m := s.Serve("cache", v1beta1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
 
 	for ordinal := range 3 {
 		s.Holds(s.Written("cache", ordinal, 1000))

@@ -19,8 +19,7 @@ const slow, slowSize = 250, 10_000
 func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) (*v1beta1.MemcachedBackup, []*items.Set) {
 	s.Helper()
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(1))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1))
 	sets := s.fill("cache", 1, slowSize)
 	b := s.backup("first", v1beta1.MemcachedBackupSpec{
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,

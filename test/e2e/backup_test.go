@@ -35,8 +35,7 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(shards))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards))
 	sets := s.fill("cache", shards, perShard)
 	b := s.backedUp("first", "cache", store)
 	if n := b.Status.Snapshot.Items; n != shards*perShard {
@@ -57,8 +56,7 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 		t.Errorf("over a full cache %d items were restored and %d kept", r.Status.Restored, r.Status.Kept)
 	}
 
-	s.Apply("other", suite.Small(shards))
-	s.Available("other")
+	s.Serve("other", suite.Small(shards))
 	s.restored("into-other", "other", "first")
 	for ordinal := range shards {
 		s.Holds(s.filled("cache", "other", ordinal, perShard))
@@ -143,13 +141,11 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)
 	}
-	s.Apply("three", suite.Small(3, modulo))
-	s.Available("three")
+	s.Serve("three", suite.Small(3, modulo))
 	s.complete(s.restore("routed", into))
 	s.Holds(three)
 	// The other way round: fewer shards than the snapshot has.
-	s.Apply("one", suite.Small(1, modulo))
-	s.Available("one")
+	s.Serve("one", suite.Small(1, modulo))
 	into.MemcachedRef.Name = "one"
 	s.complete(s.restore("routed-to-one", into))
 	s.Holds(items.New("spread", size, s.Address("one", 0)))
@@ -161,8 +157,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	s := newSpace(t)
 	spec := suite.Small(shards)
 	spec.DeletionPolicy, spec.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.claim("backups")}
-	s.Apply("cache", spec)
-	m := s.Available("cache")
+	m := s.Serve("cache", spec)
 	s.fill("cache", shards, perShard)
 	p := probe.Start(s.Address("cache", 0))
 	defer p.Stop()
@@ -251,8 +246,7 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(1))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1))
 	const items = 1000
 	s.fill("cache", 1, items)
 	schedule := &v1beta1.MemcachedScheduledBackup{

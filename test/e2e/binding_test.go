@@ -46,8 +46,7 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 		}
 		return entries
 	}
-	s.Apply("cache", bound(1))
-	s.Available("cache")
+	s.Serve("cache", bound(1))
 	first := binding(1)
 	set := items.New("bound", 1000, net.JoinHostPort(first["host"], first["port"]))
 	set.DialWith(secureClient{user: first["username"], password: first["password"]}.dial)

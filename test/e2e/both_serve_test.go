@@ -25,8 +25,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	)
 	s := newSpace(t)
 	available := suite.Handover(v1beta1.HandoverAvailable)
-	s.Apply("cache", suite.Small(shards, available))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards, available))
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
 	stop := s.Probes("cache", shards)
 
@@ -69,8 +68,7 @@ func TestUpdateByHandoverToAnImageThatCannotBePulledKeepsThePod(t *testing.T) {
 	t.Parallel()
 	const size = 5000
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, byHandover))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1, byHandover))
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	before := s.Lives("cache")
 	s.Apply("cache", suite.Small(1, byHandover, suite.Version("1.6.999")))

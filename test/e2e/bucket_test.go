@@ -22,8 +22,7 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.bucket("cache/production")
-	s.Apply("cache", suite.Small(shards))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards))
 	sets := s.fill("cache", shards, perShard)
 	b := s.backup("first", v1beta1.MemcachedBackupSpec{
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(), DeletionPolicy: v1beta1.SnapshotDelete})

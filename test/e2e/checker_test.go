@@ -45,8 +45,7 @@ func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
 	const shards = 3
 	s := newSpace(t)
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]
-	s.Apply("cache", suite.Small(shards, suite.Version(middle)))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards, suite.Version(middle)))
 	before := s.Lives("cache")
 	check := s.checked("cache", shards, share)
 	s.Apply("cache", suite.Small(shards, suite.Version(newest)))

@@ -25,11 +25,7 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	s.Available("pinned")
 	kept := []*items.Set{s.Written("follows", 0, size), s.Written("follows", 1, size)}
 	before, pinned := s.Lives("follows"), s.Lives("pinned")
-	t.Cleanup(func() {
-		if err := k.UseMemcached(context.Background(), image+defaultVersion); err != nil {
-			t.Error(err)
-		}
-	})
+	s.Finally(func(ctx context.Context) error { return k.UseMemcached(ctx, image+defaultVersion) })
 	h := s.Follow("follows")
 	s.Must(k.UseMemcached(s.Ctx, image+version))
 	hasVersion := func(m *v1beta1.Memcached) error {

@@ -46,8 +46,7 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 func TestClientsDiscoverTheShards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }))
 	lives := s.Lives("cache")
 	var last int64
 	for _, size := range []int{2, 3, 2} {

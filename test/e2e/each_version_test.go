@@ -24,8 +24,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	spec := func(version string) v1beta1.MemcachedSpec {
 		return suite.Small(2, suite.Memory("1Gi"), suite.Version(version))
 	}
-	s.Apply("cache", spec(order[0]))
-	s.Available("cache")
+	s.Serve("cache", spec(order[0]))
 	large := items.Sized("large", many, size, s.Address("cache", 0))
 	t.Cleanup(func() { _ = large.Close() })
 	began := time.Now()

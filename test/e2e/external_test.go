@@ -61,8 +61,7 @@ func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 			spec.Access.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}
 		})
 	}
-	s.Apply("cache", spec(v1beta1.ExternalDisabled))
-	before := s.Available("cache")
+	before := s.Serve("cache", spec(v1beta1.ExternalDisabled))
 	lives := s.Lives("cache")
 	inside := []*items.Set{s.Written("cache", 0, 100), s.Written("cache", 1, 100)}
 

@@ -29,8 +29,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 		size   = 10_000
 	)
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(shards))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards))
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
 	check, keysStay := s.checked("cache", shards, 1), s.keysStay("cache")
 	for _, step := range []struct {
@@ -68,8 +67,7 @@ func TestPodThatIsSoonKilledHandsOverTheItemsUsedLast(t *testing.T) {
 		graceSeconds = 20
 	)
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1, suite.Memory("256Mi")))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1, suite.Memory("256Mi")))
 	s.Must(s.Items("cache", 0, size).Fill())
 	set, pod := s.Written("cache", 0, last), s.Pods("cache")["cache-0"]
 	s.Must(k.Delete(s.Ctx, &pod, client.GracePeriodSeconds(graceSeconds)))
@@ -82,8 +80,7 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1))
 	set := s.Written("cache", 0, size)
 	check := s.checked("cache", 1, 1)
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))

@@ -21,8 +21,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	spec := suite.Small(2)
 	gate := &spec.UpdateStrategy.HitRatioGate
 	*gate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
-	s.Apply("cache", spec)
-	s.Available("cache")
+	s.Serve("cache", spec)
 	s.Written("cache", 0, 1)
 	const there, nowhere = "cache-0-0", "never-written"
 	s.reads("cache", 0, there, requests)

@@ -17,8 +17,7 @@ import (
 func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2, withoutHandover))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(2, withoutHandover))
 	s.Written("cache", 0, 1000)
 	kept := s.Written("cache", 1, 1000)
 	other := s.Lives("cache")
@@ -47,8 +46,7 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 	t.Parallel()
 	const shards = 2
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(shards, withoutHandover))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(shards, withoutHandover))
 	for ordinal := range shards {
 		s.Written("cache", ordinal, 1000)
 	}

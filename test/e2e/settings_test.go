@@ -45,8 +45,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	const shards, size = 2, 20_000
 	s := newSpace(t)
 	spec := s.small(shards)
-	s.Apply("cache", spec)
-	s.Available("cache")
+	s.Serve("cache", spec)
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
 	before := s.Lives("cache")
 	check := s.checked("cache", shards, share)

@@ -72,8 +72,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	const shards, perShard = 2, 50_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", s.small(shards))
-	s.Available("cache")
+	s.Serve("cache", s.small(shards))
 	sets := s.fill("cache", shards, perShard)
 	lives := s.Lives("cache")
 	var user, password string
@@ -106,8 +105,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("a login that isn't required", config)
 	secured := s.small(shards)
 	secured.TLS, secured.Auth = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired, ClientCertificates: v1beta1.ClientCertificatesRequired}, v1beta1.AuthSpec{Mode: v1beta1.AuthRequired}
-	s.Apply("cache", secured)
-	s.Available("cache")
+	s.Serve("cache", secured)
 	check("TLS and a login", config)
 	s.Untouched("cache", lives)
 	for what, c := range map[string]secureClient{"without TLS": {nil, user, password}, "without a login": {config: config}, "with a wrong password": {config, user, "wrong"}} {

@@ -115,11 +115,7 @@ func tookOver(s *suite.Space, image string) {
 func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	t.Parallel() // after all tests that aren't
 	s := atRest(t)
-	t.Cleanup(func() {
-		if err := suite.Delete(context.Background(), rest.namespace); err != nil {
-			t.Error(err)
-		}
-	})
+	s.Finally(func(ctx context.Context) error { return suite.Delete(ctx, rest.namespace) })
 	time.Sleep(time.Until(rest.idleSince.Add(restWindow))) //nolint:forbidigo // the window in which nothing is written
 	before, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.made)
 	s.Must(err)

@@ -110,8 +110,7 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	manifest, _, _ = strings.Cut(manifest, "END\n")
 	var m v1beta1.Memcached
 	s.Must(yaml.UnmarshalStrict([]byte(manifest), &m))
-	s.Apply("cache", m.Spec)
-	s.Available("cache")
+	s.Serve("cache", m.Spec)
 	kept, stop := s.Filled("cache", int(*m.Spec.Size), 1000), s.Probes("cache", int(*m.Spec.Size))
 
 	s.Must(h.uninstall())
@@ -148,8 +147,7 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	s.Must(err)
 	h.crds(policy+upgraded, policy)
 	s.Must(h.upgrade(s.Ctx, false))
-	s.Apply("other", suite.Small(1))
-	s.Available("other")
+	s.Serve("other", suite.Small(1))
 	s.Available("cache")
 	s.Keeps(kept)
 	stop()

@@ -164,11 +164,7 @@ func (s monitored) createCRDs() {
 		crd := &unstructured.Unstructured{}
 		s.Must(yaml.Unmarshal(content, crd))
 		s.Must(k.Create(s.Ctx, crd))
-		s.Cleanup(func() {
-			if err := client.IgnoreNotFound(k.Delete(context.Background(), crd)); err != nil {
-				s.Error(err)
-			}
-		})
+		s.Finally(func(ctx context.Context) error { return client.IgnoreNotFound(k.Delete(ctx, crd)) })
 		s.Eventually("the CRD "+crd.GetName(), func(ctx context.Context) error {
 			if err := k.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 				return err
@@ -208,7 +204,7 @@ func (s monitored) reader() string {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account.Name}},
 	}
 	s.Must(errors.Join(k.Create(s.Ctx, account), k.Create(s.Ctx, binding)))
-	s.Cleanup(func() { _ = k.Delete(context.Background(), binding) })
+	s.Finally(func(ctx context.Context) error { return k.Delete(ctx, binding) })
 	request := &authenticationv1.TokenRequest{}
 	s.Must(k.SubResource("token").Create(s.Ctx, account, request))
 	return request.Status.Token
@@ -406,11 +402,7 @@ func (s monitored) operators(replicas int) {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}}
 		return k.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch))
 	}
-	s.Cleanup(func() {
-		if err := set(context.Background(), 1); err != nil {
-			s.Error(err)
-		}
-	})
+	s.Finally(func(ctx context.Context) error { return set(ctx, 1) })
 	s.Must(set(s.Ctx, replicas))
 }
 

@@ -29,8 +29,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	const size = 10_000
 	s := newSpace(t)
 	spec := suite.Small(1, suite.Handover(v1beta1.HandoverAvailable))
-	s.Apply("cache", spec)
-	m := s.Available("cache")
+	m := s.Serve("cache", spec)
 	set, stop, stopEndpoints := s.Written("cache", 0, size), s.Probes("cache", 1), s.EndpointProbes("cache", 1)
 	pod := s.Shard(m, 0).PodName
 	if code, output := s.plugin()("move", "cache", "0", "-n", s.Namespace); code != 0 {
@@ -50,11 +49,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainRequired
 	s.Apply("cache", spec)
 	s.Updated("cache")
-	t.Cleanup(func() {
-		if err := k.Cordon(context.Background(), secondNode, false); err != nil {
-			t.Error(err)
-		}
-	})
+	s.Finally(func(ctx context.Context) error { return k.Cordon(ctx, secondNode, false) })
 	s.Must(k.Drain(s.Ctx, secondNode, s.Key("cache")))
 	s.Event("cache", v1beta1.EventNodeLeaves, "cordoned")
 	m = s.Updated("cache")
@@ -101,11 +96,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	}
 	nodes := []string{firstNode, secondNode}
 	for _, node := range nodes {
-		t.Cleanup(func() {
-			if err := k.Cordon(context.Background(), node, false); err != nil {
-				t.Error(err)
-			}
-		})
+		s.Finally(func(ctx context.Context) error { return k.Cordon(ctx, node, false) })
 		s.Must(k.Cordon(s.Ctx, node, true))
 	}
 	before := s.Pods("cache")
@@ -170,8 +161,7 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	spec.Pod.Scheduling.Tolerations = []corev1.Toleration{{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
 	}}
-	s.Apply("cache", spec)
-	m := s.Available("cache")
+	m := s.Serve("cache", spec)
 	lost := shardsOn(m, secondNode)
 	if len(lost) == 0 || len(lost) == 3 {
 		t.Fatalf("three shards on two nodes are not spread: %v are on %s", lost, secondNode)
@@ -213,10 +203,9 @@ func (s *space) addNode() {
 	s.Helper()
 	_, err := cluster.Local(s.Ctx, "node", "add", secondNode)
 	s.Must(err)
-	s.Cleanup(func() {
-		if _, err := cluster.Local(context.Background(), "node", "remove", secondNode); err != nil {
-			s.Error(err)
-		}
+	s.Finally(func(ctx context.Context) error {
+		_, err := cluster.Local(ctx, "node", "remove", secondNode)
+		return err
 	})
 }
 

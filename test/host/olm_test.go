@@ -117,11 +117,7 @@ func (l *lifecycle) catalog(scratch, image string, releases ...olm.Release) *ope
 	l.Must(olm.LoadCatalog(l.Ctx, scratch, image, releases...))
 	source, err := l.AddCatalog(l.Ctx, image)
 	l.Must(err)
-	l.Cleanup(func() {
-		if err := k.Delete(context.Background(), source); err != nil {
-			l.Error(err)
-		}
-	})
+	l.Finally(func(ctx context.Context) error { return k.Delete(ctx, source) })
 	return source
 }
 
@@ -150,21 +146,17 @@ func (l *lifecycle) installs() {
 }
 
 func (l *lifecycle) fills() {
-	l.Apply("cache", suite.Small(3))
-	l.Available("cache")
+	l.Serve("cache", suite.Small(3))
 	*l.cache = l.Filled("cache", 3, 10_000)
 }
 
 // holdsBack has a Memcached whose change cannot end, as one of its shards may not
 // be removed.
 func (l *lifecycle) holdsBack() {
-	l.Apply("other", suite.Small(2))
-	l.Available("other")
+	l.Serve("other", suite.Small(2))
 	l.Must(l.hold(l.Ctx, "other-1", true))
-	l.whole.Cleanup(func() { // the namespace could not end otherwise
-		if err := l.hold(context.Background(), "other-1", false); client.IgnoreNotFound(err) != nil {
-			l.whole.Error(err)
-		}
+	l.whole.Finally(func(ctx context.Context) error { // the namespace could not end otherwise
+		return client.IgnoreNotFound(l.hold(ctx, "other-1", false))
 	})
 	l.Apply("other", suite.Small(1))
 	l.Eventually("Upgradeable False", func(ctx context.Context) error {
@@ -226,8 +218,7 @@ func (l *lifecycle) acts() {
 	m, err := k.Memcached(l.Ctx, l.Key("other"))
 	l.Must(err)
 	size := *m.Spec.Size%2 + 1 // 1, 2, 1 …
-	l.Apply("other", suite.Small(size))
-	l.Available("other")
+	l.Serve("other", suite.Small(size))
 	l.Eventually("Upgradeable True", func(ctx context.Context) error {
 		for _, r := range []olm.Release{l.before, l.inWork} {
 			if c, err := l.Upgradeable(ctx, r); err == nil && c.Status == metav1.ConditionTrue {

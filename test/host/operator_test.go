@@ -26,8 +26,7 @@ import (
 func TestKilledOperatorFinishesUpdate(t *testing.T) {
 	const size, killedAt = 6, 3
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(1))
 	first, pod, began := s.Lives("cache"), s.operatorPod(), time.Now()
 	s.Apply("cache", suite.Small(size))
 	s.Eventually(fmt.Sprintf("%d ReplicaSets on the way to %d", killedAt, size), func(ctx context.Context) error {
@@ -94,8 +93,7 @@ func (s *space) process(pod corev1.Pod, begins string) int {
 
 func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
-	s.Available("cache")
+	s.Serve("cache", suite.Small(2))
 	kept := s.Written("cache", 1, 1000)
 	before := s.Lives("cache")
 	moved := newSpace(t) // their pods are deleted while there is no operator

@@ -172,11 +172,7 @@ func (w *walk) create(o client.Object) {
 		if err != nil && k.Get(w.Ctx, client.ObjectKeyFromObject(o), o) == nil {
 			err = nil
 		}
-		w.Cleanup(func() {
-			if err := k.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-				w.Error(err)
-			}
-		})
+		w.Finally(func(ctx context.Context) error { return client.IgnoreNotFound(k.Delete(ctx, o)) })
 	}
 	w.Must(err)
 }

@@ -175,10 +175,8 @@ func (l *lifecycle) installs() {
 func (l *lifecycle) fills() {
 	l.whole.Namespace = suite.NewKept(l.whole.T).Namespace
 	l.Namespace = l.whole.Namespace
-	l.whole.Cleanup(func() {
-		if err := k.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.whole.Namespace}}); err != nil {
-			l.whole.Error(err)
-		}
+	l.whole.Finally(func(ctx context.Context) error {
+		return k.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.whole.Namespace}})
 	})
 	l.scale(shards)
 	l.kept = l.Filled(cache, shards, perShard)
@@ -326,8 +324,7 @@ func (l *lifecycle) acts() {
 // scale sets the number of shards and waits until they serve.
 func (l *lifecycle) scale(size int32) {
 	l.Helper()
-	l.Apply(cache, v1beta1.MemcachedSpec{Size: &size})
-	l.Available(cache)
+	l.Serve(cache, v1beta1.MemcachedSpec{Size: &size})
 }
 
 // remove removes all that the test may have left.

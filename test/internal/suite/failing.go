@@ -31,8 +31,7 @@ type Failing struct {
 // Fails applies a change that fails to two shards that contain items, and fixes it.
 func (s *Space) Fails(name string, size int, change Failing) {
 	s.Helper()
-	s.Apply(name, Small(2))
-	s.Available(name)
+	s.Serve(name, Small(2))
 	first, second := s.Written(name, 0, size), s.Written(name, 1, size)
 	before := s.Lives(name)
 	h := s.Follow(name)

@@ -146,6 +146,13 @@ func (s *Space) Apply(name string, spec v1beta1.MemcachedSpec) {
 	s.Must(K.ApplyMemcached(s.Ctx, s.Key(name), spec, Owner))
 }
 
+// Serve applies the desired state of a Memcached and waits until it is available.
+func (s *Space) Serve(name string, spec v1beta1.MemcachedSpec) *v1beta1.Memcached {
+	s.Helper()
+	s.Apply(name, spec)
+	return s.Available(name)
+}
+
 // Available waits until every shard of a Memcached serves and it is up to date.
 func (s *Space) Available(name string) *v1beta1.Memcached {
 	s.Helper()
@@ -281,14 +288,19 @@ func (s *Space) Keeps(kept Kept) {
 	}
 }
 
-// ReturnsOperator installs the operator at the end of the test, whatever happened, since the other tests need it. Before,
-// another one is removed.
-func (s *Space) ReturnsOperator(image string, remove func(context.Context) error) {
+// Finally calls do at the end of the test, whatever happened.
+func (s *Space) Finally(do func(context.Context) error) {
 	s.Cleanup(func() {
-		ctx := context.Background()
-		if err := errors.Join(remove(ctx), K.Install(ctx, image), K.UseNewest(ctx)); err != nil {
+		if err := do(context.Background()); err != nil {
 			s.Error(err)
 		}
+	})
+}
+
+// ReturnsOperator installs the operator at the end of the test, since the other tests need it. Before, another one is removed.
+func (s *Space) ReturnsOperator(image string, remove func(context.Context) error) {
+	s.Finally(func(ctx context.Context) error {
+		return errors.Join(remove(ctx), K.Install(ctx, image), K.UseNewest(ctx))
 	})
 }
 
