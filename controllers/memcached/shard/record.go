@@ -165,6 +165,13 @@ func (s *State) Repeat(now time.Time) (*UpdateRecord, time.Duration) {
 	return &r, 0
 }
 
+// stopAnnounced reports whether a stop is announced to the pod's container, or its agent takes the announcement to a former one for that,
+// as agents of release 1.0.0 do for a minute.
+func (o *Observation) stopAnnounced(agent *agentwire.Status) bool {
+	stop := o.Active.Annotations[annotations.Stop]
+	return strings.HasPrefix(stop, o.stopPrefix()) || stop != "" && agent != nil && agent.AnnouncedStop == stop
+}
+
 // stopPrefix begins each announcement of a stop of the active pod's current container.
 func (o *Observation) stopPrefix() string {
 	return o.ContainerID + "-"

@@ -70,7 +70,7 @@ func evaluate(o Observation, in Inputs) State {
 		Name: o.Name, Target: target.Hash(), Template: o.templateTarget.Hash(), Pod: pod, Failed: failed,
 		ToTarget: toTarget, Rollback: rollback, Leaves: target.onlyMoves(&o) && strings.HasPrefix(o.Active.Annotations[v1beta1.AnnotationMove], annotations.NodeLeaves),
 		PredecessorTerminating: o.PredecessorTerminating, ResourcesDrifted: resizes.drifted, AgentRetry: report.retry,
-		StopAnnounced: strings.HasPrefix(o.Active.Annotations[annotations.Stop], o.stopPrefix()) && !o.stopPending(),
+		StopAnnounced: o.stopAnnounced(report.agent) && !o.stopPending(),
 	}
 	r.HandsOver = o.Next != nil && o.Next.Annotations[annotations.Receive] == string(o.Active.UID) && !r.Pod.Terminating
 	surges := needsSecondPod(r) && o.replacementStarted(target) && !(draining && o.nextState.State == rollout.Serving)

@@ -118,7 +118,8 @@ func TestStopIsAcknowledgedWhileTheAnnouncementStands(t *testing.T) {
 		{"read, and nearly forgotten", older, older, update, false, true},
 		{"withdrawn, which the agent hasn't read", "", token, update, false, false},
 		{"for another revision", token, token, third, false, true},
-		{"for a previous container", "before-" + token, "before-" + token, update, false, false},
+		{"for a previous container", "before-" + token, "", update, false, false},
+		{"for a previous container, which the agent does not know", "before-" + token, "before-" + token, update, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(old, old, c.update)
