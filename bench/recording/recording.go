@@ -28,6 +28,7 @@ var recordings = []recording{
 	{"plugin-status", "The output of kubectl memcached status", 100, 40},
 	{"plugin-top", "The output of kubectl memcached top", 100, 40},
 	{"plugin-ring", "The output of kubectl memcached ring", 100, 40},
+	{"plugin-size", "The output of kubectl memcached size", 110, 40},
 	{"plugin-why", "The output of kubectl memcached why", 100, 40},
 }
 

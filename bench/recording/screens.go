@@ -104,7 +104,11 @@ func Screens(ctx context.Context, verbs []string) error {
 		case "why":
 			prepare, after = s.waits, s.continues
 		}
-		if err := errors.Join(prepare(ctx), s.record(ctx, root, verb), after(ctx)); err != nil {
+		err := prepare(ctx)
+		if err == nil {
+			err = s.record(ctx, root, verb)
+		}
+		if err := errors.Join(err, after(ctx)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +123,7 @@ func (s shop) recommends(ctx context.Context) error {
 	defer cancel()
 	for {
 		output, err := s.run(ctx, "size")
-		if err != nil || strings.Contains(output, "Apply it") {
+		if err != nil || !strings.Contains(output, "no recommendation") { // of any shard
 			return err
 		}
 		if err := cluster.Sleep(ctx, 10*time.Second); err != nil {
