@@ -2,7 +2,7 @@
 // and its Jobs use among themselves. They are not part of the API.
 package annotations
 
-// Annotations of a shard's pod. The kubelet projects Arguments, Protection, Stop, Receive and Discovery into the
+// Annotations of a shard's pod. The kubelet projects Arguments, Protection, Stop, Receive, Discovery and Scaling into the
 // container, where the agent reads them.
 const (
 	// Arguments are memcached's arguments as a JSON array.
@@ -17,6 +17,8 @@ const (
 	// Discovery is the list of the shards as clients with auto discovery read it: a line with its
 	// version, and one with the shards as host|ip|port.
 	Discovery = "cache.memcached-operator.io/discovery"
+	// Scaling is, as agent/wire.Scaling, which keys of other shards the pod gets while the number of shards changes.
+	Scaling = "cache.memcached-operator.io/scaling"
 	// Handover is the mode of the handover with which the pod was created.
 	Handover = "cache.memcached-operator.io/handover"
 	// Revision is the hash of the pod configuration that was applied last. It doesn't cover

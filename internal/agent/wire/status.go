@@ -154,6 +154,8 @@ type Status struct {
 	Restart string `json:"restart,omitempty"`
 	// Secrets are what the agent knows of the Secrets that its pod mounts; nil if it mounts none.
 	Secrets *Secrets `json:"secrets,omitempty"`
+	// Scaling is nil if this agent can't move keys between shards.
+	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
 	Start Start `json:"start"`
 
