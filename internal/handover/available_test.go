@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // available is a handover in which both sides serve. ready is what clients do then.
@@ -55,7 +57,7 @@ func TestBothServeUntilNewConnectionsReachTheTarget(t *testing.T) {
 						<-ctx.Done()
 						return
 					}
-					_ = sleep(ctx, c.routed)
+					_ = peerlink.Sleep(ctx, c.routed)
 				}
 				offer := offerOf(origin, 10)
 				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
@@ -297,10 +299,10 @@ var availableSteps = []string{"hello", "offer", "pass", "done", "follow", "follo
 // A target that is lost may have served: the source must not serve again, nor hand its items to another one.
 func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 	failures := map[string]func(*script){
-		"dies":             func(s *script) { s.link.abort() },
+		"dies":             func(s *script) { s.link.Abort() },
 		"is silent":        func(s *script) { s.stop() },
 		"only sends beats": func(*script) {},
-		"wants values":     func(s *script) { _ = s.link.send(kindPass, nil) },
+		"wants values":     func(s *script) { _ = s.link.Send(kindPass, nil) },
 	}
 	for name, fail := range failures {
 		for steps := 5; steps < len(availableSteps); steps++ {
@@ -373,11 +375,11 @@ func TestSourceFollowsOnlyAfterACopy(t *testing.T) {
 func TestTargetReportsThatItsSourceWasLostWhileBothServed(t *testing.T) {
 	steps := []string{"accept", "handshake", "hello", "offer", "pass", "items", "done", "follow", "done", "finish", "done", "acknowledge", "confirm"}
 	failures := map[string]func(*script){
-		"dies":             func(s *script) { s.link.abort() },
+		"dies":             func(s *script) { s.link.Abort() },
 		"only sends beats": func(*script) {},
 		"is silent":        func(s *script) { s.stop() },
-		"fails":            func(s *script) { _ = s.link.send(kindError, failureOf(errTest)) },
-		"sends a value":    func(s *script) { _ = s.link.sendContent(kindConfirm, []byte("x")) },
+		"fails":            func(s *script) { _ = s.link.Send(kindError, failureOf(errTest)) },
+		"sends a value":    func(s *script) { _ = s.link.SendContent(kindConfirm, []byte("x")) },
 	}
 	for name, fail := range failures {
 		for n := slices.Index(steps, "follow"); n < len(steps); n++ {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 const (
@@ -49,7 +50,7 @@ func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: silence, WriteTimeout: silence}
+	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
 	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server}
 	if err := c.prepare(ctx); err != nil {
 		_ = c.close()
@@ -59,7 +60,7 @@ func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
 }
 
 func connect(ctx context.Context, server protocol.Server) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, peerlink.Silence)
 	defer cancel()
 	return server.Connect(ctx)
 }
@@ -146,7 +147,7 @@ func (c *cache) lastCAS() (uint64, error) {
 
 // stats asks over a connection of its own, since memcached closes idle ones with idle_timeout.
 func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, peerlink.Silence)
 	defer cancel()
 	answers, err := c.server.QueryStats(ctx, request)
 	if err != nil {
@@ -185,7 +186,7 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 	if !ok {
 		c.rejected++
 		_, err := r.Discard(item.size)
-		return inFrame(err)
+		return peerlink.InFrame(err)
 	}
 	c.count++
 	if item.size > maxBuffered {
@@ -194,7 +195,7 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 	from := len(c.batch)
 	c.batch = slices.Grow(c.batch, item.size+2)[:from+item.size]
 	if _, err := io.ReadFull(r, c.batch[from:]); err != nil {
-		return inFrame(err)
+		return peerlink.InFrame(err)
 	}
 	c.batch = append(c.batch, "\r\n"...)
 	return c.sendFull()
@@ -207,7 +208,7 @@ func (c *cache) stream(size int, r io.Reader) error {
 		return err
 	}
 	if _, err := io.CopyN(c.conn, r, int64(size)); err != nil {
-		return inFrame(err)
+		return peerlink.InFrame(err)
 	}
 	c.batch = append(c.batch[:0], "\r\n"...)
 	return c.send()
@@ -224,7 +225,7 @@ func (c *cache) delete(key []byte) error {
 }
 
 func (c *cache) sendFull() error {
-	if c.count < batchItems && len(c.batch) < batchBytes-maxBuffered {
+	if c.count < peerlink.BatchItems && len(c.batch) < peerlink.BatchBytes-maxBuffered {
 		return nil
 	}
 	return c.send()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // Whatever waits for whatever on the way of an item, it expires in the target when it would have in the source.
@@ -19,18 +20,18 @@ func TestItemExpiresOnTimeHoweverLongItsWayTakes(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *fakeOrigin, *fakeCache, *Target){
 		"nothing waits": func(*testing.T, *fakeOrigin, *fakeCache, *Target) {},
 		"the scan is slow": func(t *testing.T, o *fakeOrigin, _ *fakeCache, _ *Target) {
-			o.during = func(int) { _ = sleep(t.Context(), stall) }
+			o.during = func(int) { _ = peerlink.Sleep(t.Context(), stall) }
 		},
 		"the target stops between two items": func(t *testing.T, _ *fakeOrigin, _ *fakeCache, target *Target) {
-			target.Progress = func(Progress) { _ = sleep(t.Context(), stall) }
+			target.Progress = func(Progress) { _ = peerlink.Sleep(t.Context(), stall) }
 		},
 		"the target's memcached stops before it stores": func(t *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
-			c.Before = hangAt("ms", func() { _ = sleep(t.Context(), stall/200) })
+			c.Before = hangAt("ms", func() { _ = peerlink.Sleep(t.Context(), stall/200) })
 		},
 		"the target's memcached stores while its clock stands still": func(t *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
 			c.Before = hangAt("slabs", func() {
 				c.Freeze()
-				_ = sleep(t.Context(), stall)
+				_ = peerlink.Sleep(t.Context(), stall)
 			})
 		},
 		"the clock of the target's memcached stands still when it is first read": frozenAtReading(1, stall),
@@ -39,7 +40,7 @@ func TestItemExpiresOnTimeHoweverLongItsWayTakes(t *testing.T) {
 			slow := true
 			target.Memcached.DialContext = stalled(c.network.DialContext, func() {
 				if slow {
-					_ = sleep(t.Context(), stall)
+					_ = peerlink.Sleep(t.Context(), stall)
 				}
 				slow = false
 			})
@@ -66,7 +67,7 @@ func TestItemExpiresOnTimeHoweverLongItsWayTakes(t *testing.T) {
 				if _, err := Receive(t.Context(), target); err != nil {
 					t.Fatal(err)
 				}
-				_ = sleep(t.Context(), stall)
+				_ = peerlink.Sleep(t.Context(), stall)
 				got := cache.Items()
 				for key, at := range want {
 					if expires := cache.Zero().Add(time.Duration(got[key].Expires-cache.Started) * time.Second); !expires.Equal(at) {
@@ -96,7 +97,7 @@ func frozenAtReading(n int, stall time.Duration) func(*testing.T, *fakeOrigin, *
 			}
 			if c.Thaw(); request == "stats" && readings == n {
 				c.Freeze()
-				_ = sleep(t.Context(), stall)
+				_ = peerlink.Sleep(t.Context(), stall)
 			}
 			return ""
 		}
@@ -109,14 +110,14 @@ func TestClocksOfTheNodesMayDiffer(t *testing.T) {
 			cache := newCache(t)
 			fakeSource(t, cache.network, sourceSteps[:3], func(s *script) {
 				now := time.Now().Add(differ)
-				_ = sleep(t.Context(), time.Second) // an answer that is slow is no sign that they differ
-				_ = s.link.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Now: now.UnixMilli()})
+				_ = peerlink.Sleep(t.Context(), time.Second) // an answer that is slow is no sign that they differ
+				_ = s.link.Send(kindOffer, offer{Version: protocolVersion, Pod: "source", Now: now.UnixMilli()})
 				_ = s.sourceStep("finish")
 				_ = s.link.sendItem(&memfile.Item{Key: []byte("k"), ExpiresAt: now.Add(time.Minute)})
 				for _, step := range []string{"done", "acknowledge"} {
 					_ = s.sourceStep(step)
 				}
-				_ = s.link.send(kindConfirm, confirmation{})
+				_ = s.link.Send(kindConfirm, confirmation{})
 			})
 			want := time.Now().Add(time.Minute).Unix()
 			if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {

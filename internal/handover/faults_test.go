@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // connectTo connects to a source and returns after the handshake.
@@ -62,7 +63,7 @@ func newScript(t *testing.T, network *fake.Network) *script {
 func (s *script) beat() {
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(s.t.Context())
-	go s.link.beat(ctx)
+	go s.link.Beat(ctx)
 }
 
 // targetSteps are what a target does, in this order.
@@ -84,21 +85,21 @@ func (s *script) follow(pod string, steps int) {
 func (s *script) step(step, pod string) (err error) {
 	switch step {
 	case "hello":
-		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0", Owner: "owner", Follow: s.available})
+		return s.link.Send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0", Owner: "owner", Follow: s.available})
 	case "offer":
 		_, err = expect[offer](s.link, kindOffer)
 	case "pass":
-		return s.link.send(kindPass, nil)
+		return s.link.Send(kindPass, nil)
 	case "follow":
-		return s.link.send(kindFollow, nil)
+		return s.link.Send(kindFollow, nil)
 	case "ask":
-		return s.link.sendContent(kindAsk, make([]byte, 8))
+		return s.link.SendContent(kindAsk, make([]byte, 8))
 	case "answer":
 		return s.skip(kindRemoved)
 	case "finish":
-		return s.link.send(kindFinish, nil)
+		return s.link.Send(kindFinish, nil)
 	case "acknowledge":
-		return s.link.send(kindAcknowledge, acknowledgement{})
+		return s.link.Send(kindAcknowledge, acknowledgement{})
 	case "done", "end", "followed":
 		return s.skip(kindDone)
 	case "confirm":
@@ -110,17 +111,17 @@ func (s *script) step(step, pod string) (err error) {
 // skip discards all frames up to one of a kind.
 func (s *script) skip(until kind) error {
 	for {
-		k, size, err := s.link.next()
+		k, size, err := s.link.Next()
 		if err != nil {
 			return err
 		}
 		if k == kindError {
-			return s.link.unexpected(k, size)
+			return s.link.Unexpected(k, size)
 		}
 		if k == kindState {
 			return errors.New("agents of release 1.0.0 don't know this kind")
 		}
-		if _, err := s.link.r.Discard(size); err != nil || k == until {
+		if _, err := s.link.R.Discard(size); err != nil || k == until {
 			return err
 		}
 	}
@@ -129,14 +130,14 @@ func (s *script) skip(until kind) error {
 // A target that dies or hangs leaves the source as it was, whatever step it reached. The next one gets all items.
 func TestSourceSurvivesTargetThatFails(t *testing.T) {
 	failures := map[string]func(*script){
-		"dies": func(s *script) { s.link.abort() },
+		"dies": func(s *script) { s.link.Abort() },
 		// Frozen, or its node is lost.
 		"is silent": func(s *script) { s.stop() },
 		// Its main goroutine hangs.
 		"only sends beats":   func(*script) {},
-		"sends garbage":      func(s *script) { _, _ = s.link.conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)) },
-		"sends a long frame": func(s *script) { _, _ = s.link.conn.Write([]byte("a\xff\xff\xff\xff")) },
-		"sends items":        func(s *script) { _ = s.link.sendContent(kindRemoved, make([]byte, 8)) },
+		"sends garbage":      func(s *script) { _, _ = s.link.Conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)) },
+		"sends a long frame": func(s *script) { _, _ = s.link.Conn.Write([]byte("a\xff\xff\xff\xff")) },
+		"sends items":        func(s *script) { _ = s.link.SendContent(kindRemoved, make([]byte, 8)) },
 	}
 	for name, fail := range failures {
 		for steps := range targetSteps {
@@ -184,7 +185,7 @@ func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
 		if err := another.step("offer", ""); !errors.Is(err, ErrImpossible) {
 			t.Errorf("another target: %v", err)
 		}
-		target.link.abort()
+		target.link.Abort()
 		source.wait()
 		if outcome := origin.outcome(); outcome != "stop, complete" {
 			t.Error(outcome)
@@ -234,15 +235,15 @@ func (s *script) sourceStep(step string) (err error) {
 	case "hello":
 		_, err = expect[hello](l, kindHello)
 	case "offer":
-		err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true, Follow: true, Milliseconds: time.Hour.Milliseconds(), Now: time.Now().UnixMilli()})
+		err = l.Send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true, Follow: true, Milliseconds: time.Hour.Milliseconds(), Now: time.Now().UnixMilli()})
 	case "pass", "follow", "ask":
 		var size int
-		if _, size, err = l.next(); err == nil {
-			_, err = l.r.Discard(size)
+		if _, size, err = l.Next(); err == nil {
+			_, err = l.R.Discard(size)
 		}
 	case "finish":
 		var k kind
-		for k, _, err = l.next(); err == nil && k == kindFollow; k, _, err = l.next() { // as often as the target likes
+		for k, _, err = l.Next(); err == nil && k == kindFollow; k, _, err = l.Next() { // as often as the target likes
 			if err := s.sourceStep("done"); err != nil {
 				return err
 			}
@@ -250,7 +251,7 @@ func (s *script) sourceStep(step string) (err error) {
 	case "items":
 		err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")})
 	case "done":
-		err = l.send(kindDone, done{Items: 1, Complete: true, Routed: true})
+		err = l.Send(kindDone, done{Items: 1, Complete: true, Routed: true})
 	case "acknowledge":
 		_, err = expect[acknowledgement](l, kindAcknowledge)
 	}
@@ -261,12 +262,12 @@ func (s *script) sourceStep(step string) (err error) {
 // confirmation it must not serve.
 func TestTargetFailsWithItsSource(t *testing.T) {
 	failures := map[string]func(*script){
-		"dies":             func(s *script) { s.link.abort() },
+		"dies":             func(s *script) { s.link.Abort() },
 		"only sends beats": func(*script) {},
 		"is silent":        func(s *script) { s.stop() },
-		"sends garbage":    func(s *script) { _, _ = s.link.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
-		"fails":            func(s *script) { _ = s.link.send(kindError, failureOf(errTest)) },
-		"sends a command":  func(s *script) { _ = s.link.send(kindPass, nil) },
+		"sends garbage":    func(s *script) { _, _ = s.link.Conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+		"fails":            func(s *script) { _ = s.link.Send(kindError, failureOf(errTest)) },
+		"sends a command":  func(s *script) { _ = s.link.Send(kindPass, nil) },
 	}
 	for name, fail := range failures {
 		for steps := range sourceSteps {
@@ -298,11 +299,11 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 func TestTargetAcceptsFakeSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := newCache(t)
-		fakeSource(t, cache.network, sourceSteps, func(s *script) { _ = s.link.send(kindConfirm, confirmation{Milliseconds: 7}) })
+		fakeSource(t, cache.network, sourceSteps, func(s *script) { _ = s.link.Send(kindConfirm, confirmation{Milliseconds: 7}) })
 		target, began := targetOf(t, cache), time.Now()
 		target.Progress = func(Progress) { // it waits between the first pass and the end
 			if time.Since(began) < time.Minute {
-				_ = sleep(t.Context(), time.Minute)
+				_ = peerlink.Sleep(t.Context(), time.Minute)
 			}
 		}
 		target.Announced = func() (bool, time.Duration) { // an older source knows no second hello
@@ -324,10 +325,10 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 			return offerOf(origin, 100)(ctx)
 		})
 
-		other := bytes.Repeat([]byte("o"), keySize)
+		other := bytes.Repeat([]byte("o"), peerlink.KeySize)
 		target := targetOf(t, cache)
 		target.Key = other
-		if _, err := Receive(t.Context(), target); !errors.Is(err, errOtherKey) || !errors.Is(err, ErrImpossible) {
+		if _, err := Receive(t.Context(), target); !errors.Is(err, peerlink.ErrOtherKey) || !errors.Is(err, ErrImpossible) {
 			t.Errorf("a target with another key: %v", err)
 		}
 		// A peer that accepts any source, with a key of its own or with none.
@@ -338,7 +339,7 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 				config.VerifyConnection = nil
 			}
 			if l, err := connectTo(t, cache.network, config); err == nil {
-				_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0", Owner: "owner"})
+				_ = l.Send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0", Owner: "owner"})
 				if _, err = expect[offer](l, kindOffer); err == nil {
 					t.Errorf("%s: got an offer", name)
 				}
@@ -381,7 +382,7 @@ func TestSilentConnectionsDelayNoTarget(t *testing.T) {
 			return offerOf(origin, 100)(ctx)
 		})
 		flood()
-		ctx, cancel := context.WithTimeout(t.Context(), openTimeout/2)
+		ctx, cancel := context.WithTimeout(t.Context(), peerlink.OpenTimeout/2)
 		defer cancel()
 		if _, err := Receive(ctx, targetOf(t, cache)); err != nil {
 			t.Fatal(err)
@@ -418,7 +419,7 @@ func TestSourceAcceptsTargetsAfterItHadTooManyOpenFiles(t *testing.T) {
 }
 
 func TestShortKeyIsAnError(t *testing.T) {
-	if _, err := identity(testKey[:keySize-1]); err == nil {
+	if _, err := identity(testKey[:peerlink.KeySize-1]); err == nil {
 		t.Error("a short key is accepted")
 	}
 }
@@ -470,7 +471,7 @@ func TestOtherProtocolVersionIsImpossible(t *testing.T) {
 		network := newNetwork(t)
 		start(t, network, offerOf(newOrigin(0), 0))
 		s := newScript(t, network)
-		_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0", Owner: "owner"})
+		_ = s.link.Send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0", Owner: "owner"})
 		if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
 			t.Error(err)
 		}
@@ -494,7 +495,7 @@ func TestFirstTargetKeepsItsSession(t *testing.T) {
 				t.Fatalf("%s: %v", step, err)
 			}
 		}
-		_ = first.link.conn.Close()
+		_ = first.link.Conn.Close()
 		source.wait()
 	})
 }
@@ -536,15 +537,15 @@ func TestFailedStopIsNotResumed(t *testing.T) {
 // A target that is lost during the stop doesn't cancel it: memcached would be in an unknown state.
 func TestStopContinuesWithoutTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const long = 4 * silence
+		const long = 4 * peerlink.Silence
 		origin, network := newOrigin(10), newNetwork(t)
-		origin.onStop = func(ctx context.Context) error { return sleep(ctx, long) }
+		origin.onStop = func(ctx context.Context) error { return peerlink.Sleep(ctx, long) }
 		start(t, network, offerOf(origin, 10))
 		target := newScript(t, network)
 		target.follow("target", 5)
 		synctest.Wait()
-		target.link.abort()
-		_ = sleep(t.Context(), long)
+		target.link.Abort()
+		_ = peerlink.Sleep(t.Context(), long)
 		synctest.Wait()
 		if outcome := origin.outcome(); outcome != "stop, resume" {
 			t.Error(outcome)
@@ -627,7 +628,7 @@ func hangAt(command string, hang func()) func(string) string {
 func TestBusyPeersAreAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		origin, cache := newOrigin(100), newCache(t)
-		busy := func() { _ = sleep(t.Context(), 3*silence/2) }
+		busy := func() { _ = peerlink.Sleep(t.Context(), 3*peerlink.Silence/2) }
 		origin.onStop = func(context.Context) error {
 			origin.remove("key-7")
 			busy()

@@ -18,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // patience bounds waits in tests. All of them run in bubbles, where it takes no time.
@@ -28,7 +29,7 @@ const (
 	cacheAddress  = "127.0.0.1:11211"
 )
 
-var testKey = bytes.Repeat([]byte("k"), keySize)
+var testKey = bytes.Repeat([]byte("k"), peerlink.KeySize)
 
 // entry is an item of a fake server.
 type entry struct {
@@ -358,7 +359,7 @@ func receiveSoon(t testing.TB, target Target) (result Result, err error) {
 	within(t, "the target", func() {
 		for err = ErrBusy; errors.Is(err, ErrBusy); {
 			if result, err = Receive(t.Context(), target); errors.Is(err, ErrBusy) {
-				_ = sleep(t.Context(), silence)
+				_ = peerlink.Sleep(t.Context(), peerlink.Silence)
 			}
 		}
 	})

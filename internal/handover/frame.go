@@ -11,13 +11,13 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // protocolVersion is the version of the frames.
 const protocolVersion = 2
 
-// A frame is one byte of its kind, four bytes of the length of its content (big endian), and the content.
-type kind byte
+type kind = peerlink.Kind
 
 const (
 	kindHello       kind = 'h' // target: hello, and later one with a grace period only
@@ -33,7 +33,6 @@ const (
 	kindDone        kind = 'd' // source: done
 	kindAcknowledge kind = 'a' // target: acknowledgement
 	kindConfirm     kind = 'c' // source: confirmation
-	kindBeat        kind = 'b' // both: empty
 	kindError       kind = 'e' // source: failure
 )
 
@@ -47,13 +46,12 @@ const (
 	maxRemoved = 8 << 10
 	// itemHeadSize: one byte of the key's length, one of bits, four of flags, eight of when the item expires.
 	itemHeadSize = 1 + 1 + 4 + 8
-	frameHead    = 1 + 4
 )
 
-// limit returns the largest content of a frame in bytes, and false for an unknown kind.
-func (k kind) limit() (uint32, bool) {
+// limitOf returns the largest content of a frame in bytes, and false for an unknown kind.
+func limitOf(k kind) (uint32, bool) {
 	switch k {
-	case kindPass, kindFollow, kindFinish, kindBeat:
+	case kindPass, kindFollow, kindFinish, peerlink.KindBeat:
 		return 0, true
 	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
 		return maxMessage, true
@@ -67,29 +65,6 @@ func (k kind) limit() (uint32, bool) {
 		return itemHeadSize + protocol.MaxKey + protocol.MaxValue, true
 	}
 	return 0, false
-}
-
-// errFrame is what no version of this package sends.
-var errFrame = errors.New("invalid frame")
-
-func readFrameHead(r *bufio.Reader) (kind, int, error) {
-	var head [frameHead]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, 0, err
-	}
-	k, size := kind(head[0]), binary.BigEndian.Uint32(head[1:])
-	limit, known := k.limit()
-	if !known {
-		return 0, 0, fmt.Errorf("%w: unknown kind %q", errFrame, head[0])
-	}
-	if size > limit {
-		return 0, 0, fmt.Errorf("%w: %d bytes in a frame of kind %q", errFrame, size, head[0])
-	}
-	return k, int(size), nil
-}
-
-func appendFrameHead(dst []byte, k kind, size int) []byte {
-	return binary.BigEndian.AppendUint32(append(dst, byte(k)), uint32(size))
 }
 
 type hello struct {
@@ -204,25 +179,6 @@ func (f failure) err() error {
 	return fmt.Errorf("the source failed: %q", f.Message)
 }
 
-func readMessage[T any](r *bufio.Reader, size int) (message T, err error) {
-	text := make([]byte, size)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return message, inFrame(err)
-	}
-	if err := json.Unmarshal(text, &message); err != nil {
-		return message, fmt.Errorf("%w: %w", errFrame, err)
-	}
-	return message, nil
-}
-
-// inFrame returns the error for an end within a frame.
-func inFrame(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // received is an item whose value follows in the stream.
 type received struct {
 	key    []byte // valid until the next item
@@ -238,7 +194,7 @@ const bitBinary = 1
 
 // appendItem appends the head of an item's frame, up to its value.
 func appendItem(dst []byte, item *memfile.Item) []byte {
-	dst = appendFrameHead(dst, kindItem, itemHeadSize+len(item.Key)+len(item.Value))
+	dst = peerlink.AppendHead(dst, kindItem, itemHeadSize+len(item.Key)+len(item.Value))
 	var bits byte
 	if item.Binary {
 		bits |= bitBinary
@@ -257,10 +213,10 @@ func appendItem(dst []byte, item *memfile.Item) []byte {
 func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item received, err error) {
 	var head [itemHeadSize]byte
 	if size < itemHeadSize {
-		return item, fmt.Errorf("%w: an item of %d bytes", errFrame, size)
+		return item, fmt.Errorf("%w: an item of %d bytes", peerlink.ErrFrame, size)
 	}
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return item, inFrame(err)
+		return item, peerlink.InFrame(err)
 	}
 	length := int(head[0])
 	item = received{
@@ -268,10 +224,10 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 		expires: int64(binary.BigEndian.Uint64(head[6:])), size: size - itemHeadSize - length,
 	}
 	if length == 0 || length > len(key) || item.size < 0 || item.size > protocol.MaxValue {
-		return item, fmt.Errorf("%w: a key of %d bytes in an item of %d", errFrame, length, size)
+		return item, fmt.Errorf("%w: a key of %d bytes in an item of %d", peerlink.ErrFrame, length, size)
 	}
 	if _, err := io.ReadFull(r, item.key); err != nil {
-		return item, inFrame(err)
+		return item, peerlink.InFrame(err)
 	}
 	return item, nil
 }
@@ -279,10 +235,10 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 // readName reads a frame of size bytes. key is its memory.
 func readName(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) ([]byte, error) {
 	if size == 0 || size > len(key) {
-		return nil, fmt.Errorf("%w: a key of %d bytes", errFrame, size)
+		return nil, fmt.Errorf("%w: a key of %d bytes", peerlink.ErrFrame, size)
 	}
 	if _, err := io.ReadFull(r, key[:size]); err != nil {
-		return nil, inFrame(err)
+		return nil, peerlink.InFrame(err)
 	}
 	return key[:size], nil
 }
@@ -290,12 +246,12 @@ func readName(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) ([]byte, er
 // readRemoved appends the key hashes of a frame of size bytes to dst.
 func readRemoved(r *bufio.Reader, size int, dst []uint64) ([]uint64, error) {
 	if size%8 != 0 {
-		return dst, fmt.Errorf("%w: %d bytes of key hashes", errFrame, size)
+		return dst, fmt.Errorf("%w: %d bytes of key hashes", peerlink.ErrFrame, size)
 	}
 	for ; size > 0; size -= 8 {
 		var hash [8]byte
 		if _, err := io.ReadFull(r, hash[:]); err != nil {
-			return dst, inFrame(err)
+			return dst, peerlink.InFrame(err)
 		}
 		dst = append(dst, binary.BigEndian.Uint64(hash[:]))
 	}

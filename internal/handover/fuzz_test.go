@@ -10,22 +10,23 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // Any input is either frames within their limits or a documented error.
 func FuzzFrames(f *testing.F) {
 	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true, ExpiresAt: time.UnixMilli(1_800_000_000_123)}
 	f.Add(append(appendItem(nil, &item), item.Value...))
-	f.Add(append(appendFrameHead(nil, kindRemoved, 16), make([]byte, 16)...))
-	f.Add(append(appendFrameHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
-	f.Add(append(appendFrameHead(appendFrameHead(nil, kindBeat, 0), kindDone, 2), `{}`...))
-	f.Add(append(appendFrameHead(nil, kindError, 15), `{"Code":"Busy"}`...))
-	f.Add(appendFrameHead(nil, kindItem, 1<<30))
+	f.Add(append(peerlink.AppendHead(nil, kindRemoved, 16), make([]byte, 16)...))
+	f.Add(append(peerlink.AppendHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
+	f.Add(append(peerlink.AppendHead(peerlink.AppendHead(nil, peerlink.KindBeat, 0), kindDone, 2), `{}`...))
+	f.Add(append(peerlink.AppendHead(nil, kindError, 15), `{"Code":"Busy"}`...))
+	f.Add(peerlink.AppendHead(nil, kindItem, 1<<30))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		r := bufio.NewReader(bytes.NewReader(input))
 		for {
 			if err := readFrame(t, r); err != nil {
-				if !errors.Is(err, errFrame) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				if !errors.Is(err, peerlink.ErrFrame) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("unexpected error: %v", err)
 				}
 				return
@@ -35,11 +36,11 @@ func FuzzFrames(f *testing.F) {
 }
 
 func readFrame(t *testing.T, r *bufio.Reader) error {
-	k, size, err := readFrameHead(r)
+	k, size, err := frames.ReadHead(r)
 	if err != nil {
 		return err
 	}
-	if limit, ok := k.limit(); !ok || size < 0 || size > int(limit) {
+	if limit, ok := limitOf(k); !ok || size < 0 || size > int(limit) {
 		t.Fatalf("%d bytes of kind %q", size, k)
 	}
 	switch k {
@@ -58,7 +59,7 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 			item.ExpiresAt = time.UnixMilli(got.expires)
 		}
 		again := append(appendItem(nil, &item), value...)
-		second, err := readItem(bufio.NewReader(bytes.NewReader(again[frameHead:])), len(again)-frameHead, new([protocol.MaxKey]byte))
+		second, err := readItem(bufio.NewReader(bytes.NewReader(again[peerlink.HeadSize:])), len(again)-peerlink.HeadSize, new([protocol.MaxKey]byte))
 		if err != nil || !bytes.Equal(second.key, got.key) || second.flags != got.flags || second.expires != got.expires || second.size != got.size || second.binary != got.binary {
 			t.Errorf("%+v is read as %+v, %v", got, second, err)
 		}
@@ -69,20 +70,20 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 		}
 		return err
 	case kindHello:
-		_, err = readMessage[hello](r, size)
+		_, err = peerlink.ReadMessage[hello](r, size)
 	case kindOffer:
-		_, err = readMessage[offer](r, size)
+		_, err = peerlink.ReadMessage[offer](r, size)
 	case kindState:
-		_, err = readMessage[state](r, size)
+		_, err = peerlink.ReadMessage[state](r, size)
 	case kindDone:
-		_, err = readMessage[done](r, size)
+		_, err = peerlink.ReadMessage[done](r, size)
 	case kindAcknowledge:
-		_, err = readMessage[acknowledgement](r, size)
+		_, err = peerlink.ReadMessage[acknowledgement](r, size)
 	case kindConfirm:
-		_, err = readMessage[confirmation](r, size)
+		_, err = peerlink.ReadMessage[confirmation](r, size)
 	case kindError:
 		var message failure
-		if message, err = readMessage[failure](r, size); err == nil && message.err() == nil {
+		if message, err = peerlink.ReadMessage[failure](r, size); err == nil && message.err() == nil {
 			t.Errorf("%+v is no error", message)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 func TestHandoverCopiesAllItems(t *testing.T) {
@@ -111,7 +113,7 @@ func TestTargetEqualsLastScan(t *testing.T) {
 // memcached keeps answers while it waits for the rest of a value. What is sent shortly one after the other arrives together.
 func TestLargeItemWaitsForNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		origin, cache := newOrigin(2*batchItems+1), newCache(t)
+		origin, cache := newOrigin(2*peerlink.BatchItems+1), newCache(t)
 		for _, key := range []string{"key-1", "key-2"} {
 			origin.items[key] = entry{value: strings.Repeat("x", maxBuffered+1)}
 		}

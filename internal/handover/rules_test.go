@@ -1,13 +1,13 @@
 package handover
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 func TestWithoutRoomEverythingIsSentInTheEnd(t *testing.T) {
@@ -70,7 +71,7 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 				}
 				origin.visiting = func(scan int, item int64) {
 					if scan == interrupted && item == items/5 {
-						_ = sleep(t.Context(), time.Minute)
+						_ = peerlink.Sleep(t.Context(), time.Minute)
 					}
 				}
 				start(t, cache.network, func(ctx context.Context) (Offer, error) {
@@ -148,7 +149,7 @@ func TestHottestItemsThatFitIntoAShorterGracePeriodAreKept(t *testing.T) {
 				origin, cache := newOrigin(items), newCache(t)
 				origin.visiting = func(int, int64) {
 					if !slices.Contains(origin.calls(), "stop") {
-						_ = sleep(t.Context(), each)
+						_ = peerlink.Sleep(t.Context(), each)
 					}
 				}
 				keys := slices.Sorted(maps.Keys(origin.snapshot()))
@@ -159,7 +160,7 @@ func TestHottestItemsThatFitIntoAShorterGracePeriodAreKept(t *testing.T) {
 					return nil
 				}
 				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
-					offer, err := offerOf(origin, 2*int(grace/time.Second)*itemsPerSecond)(ctx)
+					offer, err := offerOf(origin, 2*int(grace/time.Second)*peerlink.ItemsPerSecond)(ctx)
 					offer.Limit = time.Now().Add(time.Hour)
 					return offer, err
 				})
@@ -197,8 +198,8 @@ func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
 	}{
 		"time for all":                {1000, 1000, time.Hour, time.Hour, "scan, cold first, scan, stop, scan, complete"},
 		"no limit":                    {1000, 1000, time.Hour, 0, "scan, cold first, scan, stop, scan, complete"},
-		"many items":                  {itemsPerSecond * 20, 1000, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
-		"many bytes":                  {1000, bytesPerSecond * 20, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"many items":                  {peerlink.ItemsPerSecond * 20, 1000, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"many bytes":                  {1000, peerlink.BytesPerSecond * 20, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
 		"a pass that was interrupted": {1000, 1000, -time.Second, time.Hour, "scan, hot first, stop, scan, hot first, complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,50 +266,6 @@ func TestPageMoverRunsAgainAfterHandover(t *testing.T) {
 	}
 }
 
-func TestPaceKeepsTheRate(t *testing.T) {
-	began := time.Now()
-	run := func(items int, bytes int64, lost time.Duration) time.Duration {
-		p := pace{total: int64(items), deadline: began.Add(time.Hour)}
-		now := began
-		for range items {
-			p.visited++
-			wait := p.add(bytes, now)
-			if wait > 2*batchItems*time.Second/itemsPerSecond && bytes < 1000 {
-				t.Errorf("waits %s at once", wait)
-			}
-			now = now.Add(wait + lost)
-		}
-		return now.Sub(began)
-	}
-	for name, c := range map[string]struct {
-		items int
-		bytes int64
-		lost  time.Duration
-		want  time.Duration
-	}{
-		"by items": {100_000, 100, 0, 2 * time.Second},
-		"by bytes": {1000, 1 << 20, 0, 10 * time.Second},
-		"slower":   {100_000, 100, 100 * time.Microsecond, 10 * time.Second},
-	} {
-		if took := run(c.items, c.bytes, c.lost); took < c.want*9/10 || took > c.want*11/10 {
-			t.Errorf("%s: %s, want %s", name, took, c.want)
-		}
-	}
-}
-
-func TestNoRateLimitShortlyBeforeDeadline(t *testing.T) {
-	began := time.Now()
-	p := pace{total: 1_000_000, deadline: began.Add(time.Second)}
-	now := began
-	for range 10_000 {
-		p.visited++
-		now = now.Add(p.add(100, now) + time.Microsecond)
-	}
-	if took := now.Sub(began); took > 50*time.Millisecond {
-		t.Errorf("10000 items took %s", took)
-	}
-}
-
 // A sweep removes the keys that a pass has not visited.
 func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(20) {
@@ -322,7 +279,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 			visited := map[uint64]bool{}
 			for range random.IntN(600) {
 				hash, content := uint64(random.IntN(1500)+1)*0x9e3779b97f4a7c15, random.Uint64N(4)*4
-				at, found := table.find(hash)
+				at, found := table.Find(hash)
 				known, has := want[hash]
 				if !has && found && table.unchanged(at, content) || has && table.unchanged(at, content) != (known == content) {
 					t.Fatalf("key %x: %t, want %d, %t", hash, found, known, has)
@@ -357,7 +314,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 				t.Fatalf("%d keys are removed that weren't there", len(removed))
 			}
 		}
-		if err := table.close(); err != nil {
+		if err := table.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -373,11 +330,11 @@ func TestFullTableHasFreeSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer table.close()
+	defer table.Close()
 	put := 0
 	for n := uint64(1); ; n++ {
-		hash := keyHash(1, fmt.Append(nil, n))
-		at, found := table.find(hash)
+		hash := peerlink.KeyHash(1, fmt.Append(nil, n))
+		at, found := table.Find(hash)
 		if found || !table.put(at, found, hash, n) {
 			break
 		}
@@ -511,9 +468,9 @@ func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
 // A control character has six bytes as JSON. Without the frame, the target would try again what is impossible.
 func TestFailureFitsIntoAFrame(t *testing.T) {
 	for _, message := range []string{"short", strings.Repeat("x", 5000), strings.Repeat("\x01", 5000), strings.Repeat("\xff", 5000)} {
-		var out bytes.Buffer
-		l := &link{w: bufio.NewWriter(&out)}
-		if err := l.send(kindError, failureOf(fmt.Errorf("%w: %s", ErrImpossible, message))); err != nil {
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		if err := newLink(near).Send(kindError, failureOf(fmt.Errorf("%w: %s", ErrImpossible, message))); err != nil {
 			t.Errorf("%.9q: %v", message, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // maxConnections is how many connections are open at a time whose peer has not shown the key.
@@ -29,15 +30,21 @@ type OfferFunc func(ctx context.Context, requested bool) (Offer, error)
 // the context is done or Complete was called. It closes the listener. Offer is called once for each
 // session; its error is sent to the target: ErrNotStarted, ErrImpossible, memfile.ErrLayout, or any
 // other, after which the target may try again.
-func Serve(ctx context.Context, listener net.Listener, key []byte, offer OfferFunc, log *slog.Logger) error {
+func Serve(ctx context.Context, listener net.Listener, key []byte, offer OfferFunc, log *slog.Logger, services ...Service) error {
 	defer listener.Close()
 	identity, err := identity(key)
 	if err != nil {
 		return err
 	}
+	identity.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if service := named(services, hello.ServerName); service != nil {
+			return service.Identity, nil
+		}
+		return nil, nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &source{offer: offer, log: log, completed: cancel}
+	s := &source{offer: offer, log: log, completed: cancel, services: services}
 	defer s.sessions.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	connlimit.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections}, log, func(conn net.Conn) {
@@ -49,8 +56,27 @@ func Serve(ctx context.Context, listener net.Listener, key []byte, offer OfferFu
 	return nil
 }
 
+// Service is another use of the listener, for clients that connect with its name as their server name (SNI).
+type Service struct {
+	Name     string
+	Identity *tls.Config
+	// Handle uses a connection whose client has shown the identity, until it is over.
+	Handle func(ctx context.Context, conn net.Conn, log *slog.Logger)
+}
+
+// named returns nil if there is no such service.
+func named(services []Service, name string) *Service {
+	for i := range services {
+		if services[i].Name == name {
+			return &services[i]
+		}
+	}
+	return nil
+}
+
 // source is the state of all connections to a source.
 type source struct {
+	services  []Service
 	offer     OfferFunc
 	log       *slog.Logger
 	completed func()
@@ -129,7 +155,7 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 	log := s.log.With("peer", conn.RemoteAddr().String())
 	defer conn.Close()
 	l := newLink(conn)
-	opening, stop := context.WithTimeout(ctx, openTimeout)
+	opening, stop := context.WithTimeout(ctx, peerlink.OpenTimeout)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { _ = accepted.Close() })()
 	if err := conn.HandshakeContext(opening); err != nil {
@@ -137,6 +163,10 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 		return
 	}
 	connlimit.Keep(accepted)
+	if service := named(s.services, conn.ConnectionState().ServerName); service != nil {
+		service.Handle(ctx, conn, log)
+		return
+	}
 	request, err := expect[hello](l, kindHello)
 	if err != nil {
 		log.Info("Rejected a handover session", "reason", err)
@@ -158,7 +188,7 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 	if !IsNotReady(err) { // the target tries again twice a second
 		log.Info("A handover session failed", "reason", err)
 	}
-	_ = l.send(kindError, failureOf(err))
+	_ = l.Send(kindError, failureOf(err))
 }
 
 // claim makes a session the only one. An earlier session of the same pod stops first.
@@ -204,9 +234,9 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 		return fmt.Errorf("%w: the target knows the versions %v of the handover, and the source %d", ErrImpossible, request.Versions, protocolVersion)
 	}
 	// A dead target must not block a write.
-	defer context.AfterFunc(ctx, s.link.abort)()
+	defer context.AfterFunc(ctx, s.link.Abort)()
 	go s.receive(log)
-	go s.link.beat(ctx)
+	go s.link.Beat(ctx)
 	offered, err := s.source.offer(ctx, request.Requested)
 	if err != nil {
 		return err
@@ -233,7 +263,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	s.follow = request.Follow && offered.CAS && s.table != nil
 	s.hasher.cas = s.follow
 
-	err = s.link.send(kindOffer, offer{
+	err = s.link.Send(kindOffer, offer{
 		Version: protocolVersion, Pod: offered.Pod, Items: offered.Items, Memcached: offered.Version,
 		Milliseconds: max(0, time.Until(s.ends.Load().deadline).Milliseconds()), Live: s.table != nil, Follow: s.follow, Grace: true, Seed: s.seed,
 		Now: time.Now().UnixMilli(),
@@ -261,7 +291,7 @@ func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 		case c.kind == kindFinish:
 			return s.finish(stop, ctx, log)
 		default:
-			err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
+			err = fmt.Errorf("%w: unexpected kind %q", peerlink.ErrFrame, c.kind)
 		}
 		if err != nil {
 			return s.failed(s.cause(ctx, err))
@@ -321,7 +351,7 @@ func (s *session) reserve(log *slog.Logger) (release func()) {
 	}
 	s.table = table
 	return func() {
-		if err := table.close(); err != nil {
+		if err := table.Close(); err != nil {
 			log.Error("Could not free the memory of live passes", "error", err)
 		}
 		freeRoom()
@@ -333,7 +363,7 @@ func (s *session) receive(log *slog.Logger) {
 	for {
 		c, err := s.link.readCommand()
 		if err == nil && c.kind == kindHello && s.ends.Load() == nil {
-			err = fmt.Errorf("%w: a second hello before the offer", errFrame)
+			err = fmt.Errorf("%w: a second hello before the offer", peerlink.ErrFrame)
 		}
 		if err != nil {
 			s.cancel(fmt.Errorf("reading from the target: %w", err))
@@ -348,7 +378,7 @@ func (s *session) receive(log *slog.Logger) {
 		select {
 		case s.commands <- c:
 		default:
-			s.cancel(fmt.Errorf("%w: too many commands", errFrame))
+			s.cancel(fmt.Errorf("%w: too many commands", peerlink.ErrFrame))
 			return
 		}
 	}
@@ -356,34 +386,34 @@ func (s *session) receive(log *slog.Logger) {
 
 func (l *link) readCommand() (c command, err error) {
 	for {
-		k, size, err := readFrameHead(l.r)
+		k, size, err := frames.ReadHead(l.R)
 		if err != nil {
 			return c, err
 		}
 		c.kind = k
 		switch k {
-		case kindBeat:
+		case peerlink.KindBeat:
 		case kindPass, kindFollow, kindFinish:
 			return c, nil
 		case kindHello:
-			again, err := readMessage[hello](l.r, size)
+			again, err := peerlink.ReadMessage[hello](l.R, size)
 			c.grace = again.grace()
 			return c, err
 		case kindAsk:
-			c.hashes, err = readRemoved(l.r, size, nil)
+			c.hashes, err = readRemoved(l.R, size, nil)
 			return c, err
 		case kindAcknowledge:
-			c.acknowledgment, err = readMessage[acknowledgement](l.r, size)
+			c.acknowledgment, err = peerlink.ReadMessage[acknowledgement](l.R, size)
 			return c, err
 		default:
-			return c, fmt.Errorf("%w: unexpected kind %q", errFrame, k)
+			return c, fmt.Errorf("%w: unexpected kind %q", peerlink.ErrFrame, k)
 		}
 	}
 }
 
 // next waits for the next command.
 func (s *session) next(ctx context.Context) (command, error) {
-	timer := time.NewTimer(stepTimeout)
+	timer := time.NewTimer(peerlink.StepTimeout)
 	defer timer.Stop()
 	select {
 	case c := <-s.commands:
@@ -391,7 +421,7 @@ func (s *session) next(ctx context.Context) (command, error) {
 	case <-ctx.Done():
 		return command{}, context.Cause(ctx)
 	case <-timer.C:
-		return command{}, fmt.Errorf("the target has not continued for %s", stepTimeout)
+		return command{}, fmt.Errorf("the target has not continued for %s", peerlink.StepTimeout)
 	}
 }
 
@@ -404,11 +434,11 @@ var (
 
 func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 	s.result.Passes++
-	p := pass{session: s, ctx: ctx, live: true, ends: s.ends.Load(), pace: pace{total: s.offer.Items}}
-	p.pace.deadline = p.ends.deadline
+	p := pass{session: s, ctx: ctx, live: true, ends: s.ends.Load(), pace: peerlink.Pace{Total: s.offer.Items}}
+	p.pace.Deadline = p.ends.deadline
 	d, err := p.run(s.order(p.ends.deadline))
 	if errors.Is(err, errShortened) {
-		p.pace.visited = 0
+		p.pace.Visited = 0
 		d, err = p.run(HotFirst)
 	}
 	if err != nil {
@@ -419,7 +449,7 @@ func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 		s.coldest = p.accessed
 	}
 	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "removed", d.Removed, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
-	return s.link.send(kindDone, d)
+	return s.link.Send(kindDone, d)
 }
 
 // followingPass sends the names of what changed.
@@ -435,7 +465,7 @@ func (s *session) followingPass(ctx context.Context) error {
 		d.Routed = true
 	default:
 	}
-	return s.link.send(kindDone, d)
+	return s.link.Send(kindDone, d)
 }
 
 // order returns the order of a pass that has to be over at a time; zero is no limit.
@@ -443,7 +473,7 @@ func (s *session) order(limit time.Time) Order {
 	switch {
 	case s.covered, s.coldest > 0:
 		return AnyOrder
-	case s.late, !limit.IsZero() && time.Until(limit) < copyTime(s.offer.Items, s.offer.Bytes):
+	case s.late, !limit.IsZero() && time.Until(limit) < peerlink.CopyTime(s.offer.Items, s.offer.Bytes):
 		return HotFirst
 	}
 	return ColdFirst
@@ -482,7 +512,7 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 	}
 	s.result.Took = time.Since(s.began)
 	// Until the target has closed the connection, the confirmation may not have arrived.
-	_ = sleep(ctx, silence)
+	_ = peerlink.Sleep(ctx, peerlink.Silence)
 	s.offer.Origin.Complete(s.result)
 	s.source.completed()
 	return nil
@@ -496,17 +526,17 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 	if err = s.sendState(); err != nil {
 		return d, a, err
 	}
-	if err = s.link.send(kindDone, d); err != nil {
+	if err = s.link.Send(kindDone, d); err != nil {
 		return d, a, err
 	}
 	c, err := s.next(ctx)
 	for ; err == nil && c.kind == kindAsk && s.following; c, err = s.next(ctx) {
-		if err = s.link.sendContent(kindRemoved, s.unknown(c.hashes)); err != nil {
+		if err = s.link.SendContent(kindRemoved, s.unknown(c.hashes)); err != nil {
 			break
 		}
 	}
 	if err == nil && c.kind != kindAcknowledge {
-		err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
+		err = fmt.Errorf("%w: unexpected kind %q", peerlink.ErrFrame, c.kind)
 	}
 	return d, c.acknowledgment, err
 }
@@ -524,7 +554,7 @@ func (s *session) sendState() error {
 			continue
 		}
 		sent++
-		if err := s.link.send(kindState, state{name, content}); err != nil {
+		if err := s.link.Send(kindState, state{name, content}); err != nil {
 			return err
 		}
 	}
@@ -534,7 +564,7 @@ func (s *session) sendState() error {
 // unknown returns a frame of those key hashes that the source doesn't have.
 func (s *session) unknown(hashes []uint64) (frame []byte) {
 	for _, hash := range hashes {
-		if at, found := s.table.find(hash); !found || s.table.content(at) == absent {
+		if at, found := s.table.Find(hash); !found || s.table.content(at) == absent {
 			frame = binary.BigEndian.AppendUint64(frame, hash)
 		}
 	}
@@ -546,7 +576,7 @@ func (s *session) unknown(hashes []uint64) (frame []byte) {
 func (s *session) confirm() error {
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
-	if err := s.link.send(kindConfirm, confirmation{Milliseconds: s.result.Gap.Milliseconds()}); err != nil {
+	if err := s.link.Send(kindConfirm, confirmation{Milliseconds: s.result.Gap.Milliseconds()}); err != nil {
 		return err
 	}
 	s.source.done = true
@@ -566,7 +596,7 @@ type pass struct {
 	accessed uint32
 	// names is whether the target gets the names of changed items only, which it deletes.
 	names   bool
-	pace    pace
+	pace    peerlink.Pace
 	began   time.Time
 	done    done
 	removed []byte
@@ -601,8 +631,8 @@ func (p *pass) run(order Order) (done, error) {
 func (p *pass) visit(item *memfile.Item) error {
 	s := p.session
 	p.accessed = min(p.accessed, item.LastAccess)
-	p.pace.visited++
-	if p.pace.visited%64 == 0 {
+	p.pace.Visited++
+	if p.pace.Visited%64 == 0 {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
@@ -614,8 +644,8 @@ func (p *pass) visit(item *memfile.Item) error {
 	var at slot
 	var found bool
 	if s.table != nil {
-		hash = keyHash(s.seed, item.Key)
-		if at, found = s.table.find(hash); !found && s.coldest > 0 && item.LastAccess <= s.coldest {
+		hash = peerlink.KeyHash(s.seed, item.Key)
+		if at, found = s.table.Find(hash); !found && s.coldest > 0 && item.LastAccess <= s.coldest {
 			return nil // to sort the items again would take most of the time that is left
 		}
 		if content = s.hasher.content(item); found && s.table.unchanged(at, content) {
@@ -636,7 +666,7 @@ func (p *pass) inTime(now time.Time) error {
 		return nil
 	}
 	if ends := p.session.ends.Load(); ends != p.ends {
-		p.ends, p.pace.deadline = ends, ends.deadline
+		p.ends, p.pace.Deadline = ends, ends.deadline
 		if p.order == ColdFirst && p.session.order(ends.deadline) == HotFirst {
 			return errShortened
 		}
@@ -666,11 +696,11 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	size := int64(len(item.Key) + len(item.Value))
 	p.done.Sent++
 	s.result.Bytes += size
-	if wait := p.pace.add(size, now); wait > 0 {
-		if err := s.link.flush(); err != nil {
+	if wait := p.pace.Add(size, now); wait > 0 {
+		if err := s.link.Flush(); err != nil {
 			return err
 		}
-		return sleep(p.ctx, wait)
+		return peerlink.Sleep(p.ctx, wait)
 	}
 	return nil
 }
@@ -688,7 +718,14 @@ func (p *pass) sendRemoved() error {
 	if len(p.removed) == 0 {
 		return nil
 	}
-	err := p.session.link.sendContent(kindRemoved, p.removed)
+	err := p.session.link.SendContent(kindRemoved, p.removed)
 	p.removed = p.removed[:0]
 	return err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

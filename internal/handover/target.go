@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 const (
@@ -71,16 +73,16 @@ func (r *receiver) run(ctx context.Context) error {
 	if err := r.connect(ctx); err != nil {
 		return fmt.Errorf("connecting to the source: %w", err)
 	}
-	defer r.link.close()
-	defer context.AfterFunc(ctx, r.link.abort)()
+	defer r.link.Close()
+	defer context.AfterFunc(ctx, r.link.Abort)()
 	var err error
 	asked := time.Now()
 	requested, grace := r.announced()
-	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner,
+	if err := r.link.Send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner,
 		Follow: r.Ready != nil, Requested: requested, GraceSeconds: int64(grace / time.Second), State: true}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
-	go r.link.beat(ctx)
+	go r.link.Beat(ctx)
 	if r.offer, err = expect[offer](r.link, kindOffer); err != nil {
 		return fmt.Errorf("reading the source's offer: %w", err)
 	}
@@ -110,12 +112,12 @@ func (r *receiver) announced() (requested bool, grace time.Duration) {
 
 // announce lets the source know another grace period than the one that it knows.
 func (r *receiver) announce(ctx context.Context, known time.Duration) {
-	for sleep(ctx, beatInterval) == nil {
+	for peerlink.Sleep(ctx, peerlink.BeatInterval) == nil {
 		_, grace := r.announced()
 		if grace == 0 || grace == known {
 			continue
 		}
-		if r.link.send(kindHello, hello{GraceSeconds: int64(grace / time.Second)}) != nil {
+		if r.link.Send(kindHello, hello{GraceSeconds: int64(grace / time.Second)}) != nil {
 			return
 		}
 		known = grace
@@ -133,7 +135,7 @@ func (r *receiver) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, openTimeout)
+	ctx, stop := context.WithTimeout(ctx, peerlink.OpenTimeout)
 	defer stop()
 	conn, err := r.DialContext.OrTCP()(ctx, "tcp", r.Source)
 	if err != nil {
@@ -142,6 +144,9 @@ func (r *receiver) connect(ctx context.Context) error {
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
+		if errors.Is(err, peerlink.ErrOtherKey) {
+			err = fmt.Errorf("%w: %w", ErrImpossible, err)
+		}
 		return err
 	}
 	r.link = newLink(secured)
@@ -211,7 +216,7 @@ func (r *receiver) follow(ctx context.Context) error {
 	r.Ready()
 	for d.Complete && (time.Since(served) < followFor || !d.Routed && time.Now().Before(r.end())) {
 		r.progress.Pass++
-		if err := sleep(ctx, min(max(minPause, pauseShare*time.Since(began)), maxPause)); err != nil {
+		if err := peerlink.Sleep(ctx, min(max(minPause, pauseShare*time.Since(began)), maxPause)); err != nil {
 			return err
 		}
 		began = time.Now()
@@ -242,22 +247,22 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 		if len(names) == 0 {
 			return nil
 		}
-		if err := r.link.sendContent(kindAsk, hashes); err != nil {
+		if err := r.link.SendContent(kindAsk, hashes); err != nil {
 			return err
 		}
-		k, size, err := r.link.next()
+		k, size, err := r.link.Next()
 		if err != nil {
 			return err
 		}
 		if k != kindRemoved {
-			return r.link.unexpected(k, size)
+			return r.link.Unexpected(k, size)
 		}
-		unknown, err := readRemoved(r.link.r, size, nil)
+		unknown, err := readRemoved(r.link.R, size, nil)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			if len(unknown) > 0 && unknown[0] == keyHash(r.offer.Seed, name) { // in the order of the question
+			if len(unknown) > 0 && unknown[0] == peerlink.KeyHash(r.offer.Seed, name) { // in the order of the question
 				unknown = unknown[1:]
 				if err := r.cache.delete(name); err != nil {
 					return err
@@ -267,8 +272,8 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 		names, hashes = names[:0], hashes[:0]
 		return r.cache.barrier()
 	}
-	err := r.Memcached.Dump(ctx, silence, func(item protocol.Listed) error {
-		hash := keyHash(r.offer.Seed, item.Key)
+	err := r.Memcached.Dump(ctx, peerlink.Silence, func(item protocol.Listed) error {
+		hash := peerlink.KeyHash(r.offer.Seed, item.Key)
 		if _, found := slices.BinarySearch(r.removed, hash); found {
 			return r.cache.delete(item.Key)
 		}
@@ -314,7 +319,7 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	if sent, ok := r.result.State[UsesName]; ok {
 		r.result.State[UsesName] = ParseUses(sent).arrived(r.cache.firstCAS, r.ahead, r.cache.rejected).Content()
 	}
-	if err := r.link.send(kindAcknowledge, acknowledgement{Items: r.result.Items, Rejected: r.result.Rejected}); err != nil {
+	if err := r.link.Send(kindAcknowledge, acknowledgement{Items: r.result.Items, Rejected: r.result.Rejected}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	c, err := expect[confirmation](r.link, kindConfirm)
@@ -332,11 +337,11 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 
 // pass sends a command, and applies what the source answers.
 func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
-	if err := r.link.send(command, nil); err != nil {
+	if err := r.link.Send(command, nil); err != nil {
 		return d, r.sourceError(err)
 	}
 	for {
-		k, size, err := r.link.next()
+		k, size, err := r.link.Next()
 		if err != nil {
 			return d, fmt.Errorf("reading from the source: %w", err)
 		}
@@ -346,19 +351,19 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 		case kindName:
 			err = r.name(size)
 		case kindRemoved:
-			if r.removed, err = readRemoved(r.link.r, size, r.removed); err == nil && len(r.removed) >= removedAtOnce {
+			if r.removed, err = readRemoved(r.link.R, size, r.removed); err == nil && len(r.removed) >= removedAtOnce {
 				err = r.deleteRemoved(ctx)
 			}
 		case kindState:
 			err = r.state(size)
 		case kindDone:
-			if d, err = readMessage[done](r.link.r, size); err == nil {
+			if d, err = peerlink.ReadMessage[done](r.link.R, size); err == nil {
 				err = r.endPass(ctx, command, d)
 			}
 			r.report(true)
 			return d, err
 		default:
-			err = r.link.unexpected(k, size)
+			err = r.link.Unexpected(k, size)
 		}
 		if err != nil {
 			return d, err
@@ -367,7 +372,7 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 }
 
 func (r *receiver) state(size int) error {
-	s, err := readMessage[state](r.link.r, size)
+	s, err := peerlink.ReadMessage[state](r.link.R, size)
 	if err != nil {
 		return fmt.Errorf("reading from the source: %w", err)
 	}
@@ -375,7 +380,7 @@ func (r *receiver) state(size int) error {
 		r.result.State = map[string][]byte{}
 	}
 	if r.result.State[s.Name] = s.Content; len(r.result.State) > maxStates || len(s.Content) > MaxState {
-		return fmt.Errorf("%w: too much state", errFrame)
+		return fmt.Errorf("%w: too much state", peerlink.ErrFrame)
 	}
 	return nil
 }
@@ -398,7 +403,7 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 
 // name deletes a key that clients of the source have changed.
 func (r *receiver) name(size int) error {
-	key, err := readName(r.link.r, size, &r.key)
+	key, err := readName(r.link.R, size, &r.key)
 	if err != nil {
 		return fmt.Errorf("reading from the source: %w", err)
 	}
@@ -411,14 +416,14 @@ func (r *receiver) name(size int) error {
 
 // sourceError returns the failure that the source has sent before it closed the connection, if any.
 func (r *receiver) sourceError(err error) error {
-	if k, size, readErr := r.link.next(); readErr == nil && k == kindError {
-		return r.link.unexpected(k, size)
+	if k, size, readErr := r.link.Next(); readErr == nil && k == kindError {
+		return r.link.Unexpected(k, size)
 	}
 	return fmt.Errorf("sending to the source: %w", err)
 }
 
 func (r *receiver) item(size int) error {
-	item, err := readItem(r.link.r, size, &r.key)
+	item, err := readItem(r.link.R, size, &r.key)
 	if err != nil {
 		return fmt.Errorf("reading from the source: %w", err)
 	}
@@ -426,7 +431,7 @@ func (r *receiver) item(size int) error {
 	if item.expires != 0 {
 		expires = time.UnixMilli(item.expires - r.ahead)
 	}
-	if err := r.cache.set(item, expires, r.link.r); err != nil {
+	if err := r.cache.set(item, expires, r.link.R); err != nil {
 		return fmt.Errorf("storing an item: %w", err)
 	}
 	r.progress.Items++
@@ -458,7 +463,7 @@ func (r *receiver) deleteRemoved(ctx context.Context) error {
 	r.cache.deleting = true
 	for attempt := 1; ; attempt++ {
 		report, err := r.Scan(ctx, func(item *memfile.Item) error {
-			if _, found := slices.BinarySearch(r.removed, keyHash(r.offer.Seed, item.Key)); !found {
+			if _, found := slices.BinarySearch(r.removed, peerlink.KeyHash(r.offer.Seed, item.Key)); !found {
 				return nil
 			}
 			return r.cache.delete(item.Key)

@@ -1,0 +1,224 @@
+// Package peerlink is what the agents of two pods need to exchange items: a link over which they send frames, the identity by which
+// they accept each other, a limit of their rate, and tables of what the other one has.
+package peerlink
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// BeatInterval is that of beats. A peer that sends nothing for Silence is dead.
+	BeatInterval = time.Second
+	Silence      = 10 * time.Second
+	// OpenTimeout bounds the connection and its handshake.
+	OpenTimeout = Silence
+	// StepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop
+	// memcached or scan its memory.
+	StepTimeout = 2 * time.Minute
+)
+
+// buffer is the size of the buffers of each direction, in bytes.
+const buffer = 64 << 10
+
+// Kind is what a frame contains. A frame is one byte of its kind, four bytes of the length of its content (big endian), and the content.
+type Kind byte
+
+// KindBeat is the empty frame that both sides send while they have nothing else to send.
+const KindBeat Kind = 'b'
+
+// HeadSize is that of the head of a frame in bytes.
+const HeadSize = 1 + 4
+
+// ErrFrame is what no version of a protocol sends.
+var ErrFrame = errors.New("invalid frame")
+
+// Protocol is what the frames of a link may be.
+type Protocol struct {
+	// Limit returns the largest content of a frame in bytes, and false for an unknown kind.
+	Limit func(Kind) (uint32, bool)
+	// Failed is the kind of frames with the failure of a peer. Failure reads one of size bytes.
+	Failed  Kind
+	Failure func(r *bufio.Reader, size int) error
+}
+
+// ReadHead returns kind and size of a frame, which is within the limits.
+func (p Protocol) ReadHead(r *bufio.Reader) (Kind, int, error) {
+	var head [HeadSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, 0, err
+	}
+	k, size := Kind(head[0]), binary.BigEndian.Uint32(head[1:])
+	limit, known := p.Limit(k)
+	if !known {
+		return 0, 0, fmt.Errorf("%w: unknown kind %q", ErrFrame, head[0])
+	}
+	if size > limit {
+		return 0, 0, fmt.Errorf("%w: %d bytes in a frame of kind %q", ErrFrame, size, head[0])
+	}
+	return k, int(size), nil
+}
+
+// AppendHead appends the head of a frame.
+func AppendHead(dst []byte, k Kind, size int) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, byte(k)), uint32(size))
+}
+
+// ReadMessage reads a message in JSON.
+func ReadMessage[T any](r *bufio.Reader, size int) (message T, err error) {
+	text := make([]byte, size)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return message, InFrame(err)
+	}
+	if err := json.Unmarshal(text, &message); err != nil {
+		return message, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return message, nil
+}
+
+// InFrame returns the error for an end within a frame.
+func InFrame(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Link sends and receives frames. One goroutine reads; any number write.
+type Link struct {
+	// Conn is the connection, R what it receives.
+	R        *bufio.Reader
+	Conn     *protocol.BoundedConn
+	protocol Protocol
+
+	mu   sync.Mutex
+	w    *bufio.Writer
+	head []byte
+}
+
+// New returns a link over a connection, which it closes.
+func New(conn net.Conn, p Protocol) *Link {
+	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: Silence, WriteTimeout: StepTimeout}
+	return &Link{Conn: bounded, protocol: p, R: bufio.NewReaderSize(bounded, buffer), w: bufio.NewWriterSize(bounded, buffer)}
+}
+
+// Close closes the connection.
+func (l *Link) Close() { _ = l.Conn.Close() }
+
+// Abort closes the connection even while TLS waits for the peer, to which Close would send an alert first.
+func (l *Link) Abort() {
+	if c, ok := l.Conn.Conn.(interface{ NetConn() net.Conn }); ok {
+		_ = c.NetConn().Close()
+		return
+	}
+	_ = l.Conn.Close()
+}
+
+// Send sends a frame and everything before it. A nil message is an empty frame.
+func (l *Link) Send(k Kind, message any) error {
+	var content []byte
+	if message != nil {
+		var err error
+		if content, err = json.Marshal(message); err != nil {
+			return err
+		}
+		if limit, _ := l.protocol.Limit(k); len(content) > int(limit) {
+			return fmt.Errorf("%w: a message of %d bytes", ErrFrame, len(content))
+		}
+	}
+	return l.SendContent(k, content)
+}
+
+// SendContent sends a frame and everything before it.
+func (l *Link) SendContent(k Kind, content []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Together: a confirmation is either in the connection or not.
+	l.head = append(AppendHead(l.head[:0], k, len(content)), content...)
+	if _, err := l.w.Write(l.head); err != nil {
+		return err
+	}
+	return l.w.Flush()
+}
+
+// Write buffers a frame, which appendHead appends without its last part.
+func (l *Link) Write(appendHead func([]byte) []byte, last []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head = appendHead(l.head[:0])
+	if _, err := l.w.Write(l.head); err != nil {
+		return err
+	}
+	_, err := l.w.Write(last)
+	return err
+}
+
+// Flush sends what is buffered.
+func (l *Link) Flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Flush()
+}
+
+// Beat sends beats until the context is done or the connection fails, which the reader notices too:
+// before that, it may read why.
+func (l *Link) Beat(ctx context.Context) {
+	ticker := time.NewTicker(BeatInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if l.Send(KindBeat, nil) != nil {
+			return
+		}
+	}
+}
+
+// Head returns kind and size of the next frame.
+func (l *Link) Head() (Kind, int, error) { return l.protocol.ReadHead(l.R) }
+
+// Next returns kind and size of the next frame that is not a beat.
+func (l *Link) Next() (Kind, int, error) {
+	for started := time.Now(); ; {
+		k, size, err := l.Head()
+		if err != nil || k != KindBeat {
+			return k, size, err
+		}
+		if time.Since(started) > StepTimeout {
+			return 0, 0, fmt.Errorf("the peer has not continued for %s", StepTimeout)
+		}
+	}
+}
+
+// Expect reads a message of a kind, or the peer's failure.
+func Expect[T any](l *Link, want Kind) (message T, err error) {
+	k, size, err := l.Next()
+	if err != nil {
+		return message, err
+	}
+	if k != want {
+		return message, l.Unexpected(k, size)
+	}
+	return ReadMessage[T](l.R, size)
+}
+
+// Unexpected returns the error for a frame: that which the peer reports, if any.
+func (l *Link) Unexpected(k Kind, size int) error {
+	if k != l.protocol.Failed {
+		return fmt.Errorf("%w: unexpected kind %q", ErrFrame, k)
+	}
+	return l.protocol.Failure(l.R, size)
+}
