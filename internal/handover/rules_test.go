@@ -7,13 +7,13 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
@@ -468,7 +468,7 @@ func TestSourceKnowsWhetherTheTargetWasRequested(t *testing.T) {
 // A control character has six bytes as JSON. Without the frame, the target would try again what is impossible.
 func TestFailureFitsIntoAFrame(t *testing.T) {
 	for _, message := range []string{"short", strings.Repeat("x", 5000), strings.Repeat("\x01", 5000), strings.Repeat("\xff", 5000)} {
-		near, far := net.Pipe()
+		near, far := fake.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, far) }()
 		if err := newLink(near).Send(kindError, failureOf(fmt.Errorf("%w: %s", ErrImpossible, message))); err != nil {
 			t.Errorf("%.9q: %v", message, err)

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// BeatInterval is that of beats. A peer that sends nothing for Silence is dead.
+	// BeatInterval is that of beats.
 	BeatInterval = time.Second
-	Silence      = 10 * time.Second
+	// Silence is the time after which a peer that sends nothing is dead.
+	Silence = 10 * time.Second
 	// OpenTimeout bounds the connection and its handshake.
 	OpenTimeout = Silence
 	// StepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop

@@ -6,11 +6,13 @@ import (
 )
 
 const (
-	// ItemsPerSecond and BytesPerSecond are the rates while clients share the network and the processor.
+	// ItemsPerSecond is the rate while clients share the network and the processor.
 	ItemsPerSecond = 50_000
+	// BytesPerSecond limits it too.
 	BytesPerSecond = 100 << 20
-	// BatchItems and BatchBytes are those of a batch, which is sent at once.
+	// BatchItems are sent at once.
 	BatchItems = 200
+	// BatchBytes are, too.
 	BatchBytes = 1 << 20
 	// hurry is how many times the expected time of a pass must remain, or it has no limit.
 	hurry = 2

@@ -74,9 +74,12 @@ func (t *Table) Find(hash uint64) (at Slot, found bool) {
 // Hash returns the key hash of a slot, 0 of a free one.
 func (t *Table) Hash(at Slot) uint64 { return binary.NativeEndian.Uint64(t.Memory[at:]) }
 
+// Full returns whether there is no room for another key.
+func (t *Table) Full() bool { return t.free == 0 }
+
 // Take lets a key hash have the free slot that Find returned. It returns false if there is no room for another key.
 func (t *Table) Take(at Slot, hash uint64) bool {
-	if t.free == 0 {
+	if t.Full() {
 		return false
 	}
 	t.free--

@@ -32,14 +32,14 @@
 // kept by the close only if it is a pair whose source didn't change, or with a value that the source got after that. The source doesn't
 // change during the last sweep. Everything else is deleted by name whatever it contains by then, since incr and append make new
 // values of old ones. A deletion without a compare can lose a value that a client has just stored, which a cache may; it can't
-// bring one back. Values are fetched from memcached, with the item locked, and not read from its file: there, a CAS may be newer than the value.
+// make an old one visible. Values are fetched from memcached, with the item locked, and not read from its file: there, a CAS may be newer than the value.
 // A number isn't compared: two incr on both sides would give equal values that lack one.
 //
 // # Failures
 //
 // A source has no state but that of the connection. The target connects again, and continues with its table if the source's
-// memcached is the same process. Otherwise a CAS means nothing: there are no pairs, and both sides are compared. The same holds for
-// another process of the target's memcached, and for an agent that starts without a table. Of a memcached that lost its items,
+// memcached is the same process. Otherwise a CAS means nothing: there are no pairs, and both sides are compared. So it is with
+// another process of the target's memcached, and with an agent that starts without a table. Of a memcached that lost its items,
 // nothing is deleted elsewhere; until the close, clients of the other side may read what its clients had changed in the last sweep's time.
 package scaling
 
@@ -135,13 +135,4 @@ var (
 	ErrImpossible = errors.New("the keys can't move")
 )
 
-// Run moves the keys of the target from their old owners. It returns nil when the change is closed. ErrUnproven, ErrNoMemory and
-// ErrImpossible are final. The context is done when there is no longer a change; what was copied remains then, and the next Copy deletes or
-// replaces it.
-func Run(ctx context.Context, t Target) error { return errors.ErrUnsupported }
-
-// Service returns what a handover port has to serve, beside handovers, for a shard from which keys move. memcached is
-// called for each connection; after its error, the target tries again.
-func Service(key []byte, memcached func() (Memcached, error)) (handover.Service, error) {
-	return handover.Service{}, errors.ErrUnsupported
-}
+func isUnproven(err error) bool { return errors.Is(err, ErrUnproven) }

@@ -1,0 +1,216 @@
+package scaling
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
+)
+
+// pipe sends requests to the own memcached, many of them before it reads their answers.
+type pipe struct {
+	Memcached
+	conn *protocol.BoundedConn
+	r    *bufio.Reader
+	stop func() bool
+	// run is the process that it is connected to.
+	run     string
+	clock   protocol.Clock
+	flushes string
+
+	batch []byte
+	// then are called with the answers to the batch.
+	then  []func(protocol.Head, []byte) error
+	value []byte
+	// reading is whether it reads answers.
+	reading bool
+}
+
+// openPipe returns ErrImpossible for a memcached that can't be compared with another one.
+func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
+	p := &pipe{Memcached: m, run: m.Run()}
+	opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
+	defer cancel()
+	settings, err := m.Server.QueryStats(opening, "stats settings")
+	if err != nil {
+		return nil, fmt.Errorf("reading memcached's settings: %w", err)
+	}
+	switch {
+	case settings[0]["cas_enabled"] != "yes":
+		return nil, fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
+	case settings[0]["dump_enabled"] == "no":
+		return nil, fmt.Errorf("%w: memcached doesn't show its keys (-X)", ErrImpossible)
+	}
+	conn, err := m.Server.Connect(opening)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to memcached: %w", err)
+	}
+	p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
+	p.r = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16)
+	if err := p.refresh(ctx); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// refresh reads memcached's clock and the number of flush_alls.
+func (p *pipe) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, peerlink.Silence)
+	defer cancel()
+	stats, err := p.Server.QueryStats(ctx, "stats")
+	if err != nil {
+		return fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	clock, err := protocol.ClockOf(stats[0], time.Now())
+	if err != nil {
+		return err
+	}
+	p.clock, p.flushes = clock.Best(p.clock), stats[0]["cmd_flush"]
+	return p.check()
+}
+
+// check returns an error unless memcached is still the process that it was. Its scans and stats are of that one then.
+func (p *pipe) check() error {
+	if err := p.barrier(); err != nil {
+		return err
+	}
+	if _, err := p.conn.Write([]byte("mn\r\n")); err != nil {
+		return err
+	}
+	line, err := p.r.ReadSlice('\n')
+	if err == nil && (string(line) != "MN\r\n" || p.run == "" || p.Run() != p.run) {
+		err = errors.New("memcached has started again")
+	}
+	return err
+}
+
+func (p *pipe) close() {
+	p.stop()
+	_ = p.conn.Close()
+}
+
+// seconds returns what memcached's clock shows at a time.
+func (p *pipe) seconds(at time.Time) uint32 {
+	return uint32(min(max(math.Round(at.Sub(p.clock.Zero).Seconds()), 1), math.MaxUint32))
+}
+
+// get requests an item. Without " v" in flags, then gets no value. Fetched locked (h), an item has the CAS of its value.
+func (p *pipe) get(key []byte, flags string, then func(protocol.Head, []byte) error) error {
+	var ok bool
+	if p.batch, ok = protocol.AppendMetaGet(p.batch, key, flags); !ok {
+		return errors.Join(p.barrier(), then(protocol.Head{Code: protocol.MetaMiss}, nil))
+	}
+	return p.add(then)
+}
+
+// set stores an item that expires at a time, the zero time for never, if its CAS is compare. 0 compares nothing.
+func (p *pipe) set(i item, expires time.Time, compare uint64, then func(protocol.Head, []byte) error) error {
+	var ok bool
+	if exptime := p.clock.Exptime(expires); i.binary {
+		p.batch, ok = protocol.AppendMetaSetEncoded(p.batch, i.key, len(i.value), uint64(i.flags), exptime)
+	} else {
+		p.batch, ok = protocol.AppendMetaSet(p.batch, i.key, len(i.value), uint64(i.flags), exptime, false)
+	}
+	if !ok {
+		return errors.Join(p.barrier(), then(protocol.Head{Code: protocol.MetaNotFound}, nil))
+	}
+	p.batch = append(p.batch[:len(p.batch)-2], " c"...)
+	if compare != 0 {
+		p.batch = strconv.AppendUint(append(p.batch, " C"...), compare, 10)
+	}
+	p.batch = append(append(append(p.batch, "\r\n"...), i.value...), "\r\n"...)
+	return p.add(then)
+}
+
+// delete deletes an item, whatever it contains.
+func (p *pipe) delete(key []byte) error {
+	var ok bool
+	if p.batch, ok = protocol.AppendDelete(p.batch, key); !ok {
+		return nil
+	}
+	return p.add(func(protocol.Head, []byte) error { return nil })
+}
+
+// maxRequests bounds the requests of a batch, whose answers memcached may send before it has read all of them.
+const maxRequests = 32 << 10
+
+func (p *pipe) add(then func(protocol.Head, []byte) error) error {
+	p.then = append(p.then, then)
+	if p.reading || len(p.then) < peerlink.BatchItems && len(p.batch) < maxRequests {
+		return nil
+	}
+	return p.flush()
+}
+
+// flush sends the batch and reads its answers. What is called with them may begin another batch.
+func (p *pipe) flush() error {
+	batch, then := p.batch, p.then
+	p.batch, p.then, p.reading = nil, nil, true
+	defer func() { p.reading = false }()
+	if _, err := p.conn.Write(batch); err != nil {
+		return err
+	}
+	for _, then := range then {
+		head, err := protocol.ReadHead(p.r)
+		if _, rejected := errors.AsType[*protocol.ServerError](err); rejected { // too large or out of memory
+			head, err = protocol.Head{Code: protocol.MetaNotStored}, nil
+		}
+		if p.value = p.value[:0]; err == nil && head.Code == protocol.MetaValue {
+			p.value, err = protocol.ReadValue(p.r, p.value, head.Size)
+		}
+		if err == nil {
+			err = then(head, p.value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.batch == nil {
+		p.batch, p.then = batch[:0], then[:0]
+	}
+	return nil
+}
+
+// barrier returns once memcached has answered all requests.
+func (p *pipe) barrier() error {
+	for len(p.then) > 0 {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch requests an item with its value. then gets nil if there is none that can move.
+func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
+	return p.get(key, " v t f c h u", func(head protocol.Head, value []byte) error {
+		if head.Won { // a client would have got the token
+			if err := p.delete(key); err != nil {
+				return err
+			}
+		}
+		if head.Code != protocol.MetaValue || head.Stale || head.Won || len(value) > maxValue {
+			return then(nil)
+		}
+		i := &item{key: key, binary: encoded, flags: uint32(head.Flags), cas: head.CAS, value: value}
+		if head.TTL >= 0 {
+			i.expires = p.seconds(time.Now()) + uint32(head.TTL)
+		}
+		return then(i)
+	})
+}
+
+// isNumber returns whether incr can change a value.
+func isNumber(value []byte) bool {
+	digits := bytes.TrimRight(value, " ")
+	return len(digits) > 0 && len(digits) <= 20 && len(bytes.Trim(digits, "0123456789")) == 0
+}

@@ -1,0 +1,161 @@
+package scaling
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+)
+
+// side is what a scan shows of one side of a key, compared with its pair. Without a pair, what is there is changed.
+type side int
+
+const (
+	gone side = iota
+	same
+	changed
+)
+
+// action is what the target does about a key.
+type action int
+
+const (
+	// keep does nothing.
+	keep action = iota
+	// pull gets the item of the source, push sends it that of the target. If the source doesn't have it, pull is drop.
+	pull
+	push
+	// compare makes a pair of two equal items, and drops others.
+	compare
+	// drop deletes the item, from both sides unless clients use the source only.
+	drop
+	// look lets the source show the name of what the target seems to have deleted, to delete it there too.
+	look
+	// forget lets the two sides be no pair.
+	forget
+)
+
+// rule returns what to do about a key. A scan can miss an item that a client stores at the same time, so the target requests by name what a scan
+// doesn't show.
+func rule(step Step, paired bool, source, target side) action {
+	switch {
+	case !paired && target == gone:
+		return keep
+	case !paired && source == gone && step == Copy:
+		return drop
+	case !paired && source == gone:
+		return keep
+	case source == gone && target == gone, target == gone && step == Copy:
+		return forget
+	case target == gone:
+		return look
+	case source == same && target == same:
+		return keep
+	case step == Copy, paired && target == same:
+		return pull
+	case paired && source == same && step == Close: // the source's item is about to be deleted
+		return keep
+	case paired && source == same:
+		return push
+	}
+	return compare
+}
+
+// tolerance is the difference between two readings of an expiry, in seconds.
+const tolerance = 2
+
+// differ compares two expiries of the same memcached.
+func differ(a, b uint32) bool {
+	return (a == 0) != (b == 0) || max(a, b)-min(a, b) > tolerance
+}
+
+// moves are the keys that one shard gets from another one.
+type moves struct {
+	from, to       ring.Ring
+	source, target int
+}
+
+func newMoves(c Change, source, target int) (m moves, err error) {
+	m = moves{source: source, target: target}
+	if m.from, err = ring.New(c.Ring, c.From); err == nil {
+		m.to, err = ring.New(c.Ring, c.To)
+	}
+	if err == nil && (source < 0 || source >= len(c.From) || target < 0 || target >= len(c.To)) {
+		err = fmt.Errorf("no keys move from shard %d of %d to shard %d of %d", source, len(c.From), target, len(c.To))
+	}
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	return m, nil
+}
+
+func (m moves) have(key []byte) bool {
+	return m.to.Shard(key) == m.target && m.from.Shard(key) == m.source && string(key) != wire.DiscoveryItem
+}
+
+const (
+	// leastPlaced is the share of the keys that must be where the ring puts them. Of fewer than fewKeys, all must be.
+	leastPlaced, fewKeys = 0.99, 20
+	// If as many keys as enoughRecent were used in the time recent, only they count: others may be from before an earlier change.
+	enoughRecent, recent = 2000, 10 * time.Minute
+)
+
+// placed counts keys, and those that are where a ring puts them.
+type placed struct{ keys, right int64 }
+
+func (p placed) enough() bool {
+	if p.keys < fewKeys {
+		return p.keys == p.right
+	}
+	return float64(p.right) >= leastPlaced*float64(p.keys)
+}
+
+// verify returns ErrUnproven unless the keys of the own shard are where the ring over the servers of From puts them.
+func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item)) error {
+	from, err := ring.New(c.Ring, c.From)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	var all, used placed
+	since := time.Now().Add(-recent)
+	_, err = m.Scan(ctx, handover.AnyOrder, func(item *memfile.Item) error {
+		visit(item)
+		if string(item.Key) == wire.DiscoveryItem {
+			return ctx.Err()
+		}
+		var right int64
+		if from.Shard(item.Key) == m.Ordinal {
+			right = 1
+		}
+		all.keys, all.right = all.keys+1, all.right+right
+		if item.AccessedAt.After(since) {
+			used.keys, used.right = used.keys+1, used.right+right
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("scanning the items: %w", err)
+	}
+	if used.keys >= enoughRecent {
+		all = used
+	}
+	if len(c.From) < 2 || all.enough() {
+		return unprovenAlone(c)
+	}
+	return fmt.Errorf("%w: %d of %d keys of shard %d are where %s over %s puts them (%.1f%%), at least %.0f%% are required; kubectl memcached ring shows what the clients use",
+		ErrUnproven, all.right, all.keys, m.Ordinal, c.Ring, strings.Join(c.From, ", "), math.Floor(1000*float64(all.right)/float64(all.keys))/10, 100*leastPlaced)
+}
+
+// unprovenAlone returns an error if there was only one server, where all rings put all keys.
+func unprovenAlone(c Change) error {
+	if len(c.From) < 2 {
+		return fmt.Errorf("%w: the keys of a single shard don't show which ring the clients use", ErrUnproven)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package scaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
+)
+
+// All cases of a sweep. The columns are the steps.
+func TestRuleOfEachCase(t *testing.T) {
+	steps := []Step{Copy, Published, Close}
+	sides := map[string]side{"gone": gone, "same": same, "changed": changed}
+	cases := map[string][]action{
+		// Clients use the source only, so what it has is right. Otherwise, what one side has without a pair may have been
+		// deleted in the other one.
+		"no pair: source gone, target gone":       {keep, keep, keep},
+		"no pair: source gone, target changed":    {drop, keep, keep},
+		"no pair: source changed, target gone":    {keep, keep, keep},
+		"no pair: source changed, target changed": {pull, compare, compare},
+		"pair: source gone, target gone":          {forget, forget, forget},
+		"pair: source gone, target same":          {pull, pull, pull},
+		"pair: source gone, target changed":       {pull, compare, compare},
+		"pair: source same, target gone":          {forget, look, look},
+		"pair: source same, target same":          {keep, keep, keep},
+		"pair: source same, target changed":       {pull, push, keep},
+		"pair: source changed, target gone":       {forget, look, look},
+		"pair: source changed, target same":       {pull, pull, pull},
+		"pair: source changed, target changed":    {pull, compare, compare},
+	}
+	for name, want := range cases {
+		words := strings.NewReplacer(":", "", ",", "").Replace(name)
+		var source, target string
+		if _, err := fmt.Sscanf(strings.TrimPrefix(words, "no "), "pair source %s target %s", &source, &target); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range steps {
+			if got := rule(step, !strings.HasPrefix(name, "no"), sides[source], sides[target]); got != want[i] {
+				t.Errorf("%s: %s: action %d, want %d", step, name, got, want[i])
+			}
+		}
+	}
+	if len(cases) != 4+9 {
+		t.Errorf("%d cases", len(cases))
+	}
+}
+
+func TestExpiriesDifferBeyondTheTolerance(t *testing.T) {
+	for _, c := range []struct {
+		a, b uint32
+		want bool
+	}{{0, 0, false}, {0, 1, true}, {1000, 0, true}, {1000, 1002, false}, {1002, 1000, false}, {1000, 1003, true}} {
+		if got := differ(c.a, c.b); got != c.want {
+			t.Errorf("%d and %d: %t", c.a, c.b, got)
+		}
+	}
+}
+
+// incr on both sides can give equal values that lack one of them.
+func TestNumbersAreThoseThatIncrChanges(t *testing.T) {
+	for text, want := range map[string]bool{"0": true, "18446744073709551615": true, "9  ": true, "": false, "  ": false, " 9": false, "-1": false, "1.5": false,
+		"123456789012345678901": false, "7a": false} {
+		if got := isNumber([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
+func servers(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("cache-%d:11211", i))
+	}
+	return names
+}
+
+// scanOf visits keys, of which the first recent ones were just used.
+func scanOf(keys []string, recent int) func(context.Context, handover.Order, func(*memfile.Item) error) (memfile.Report, error) {
+	return func(_ context.Context, _ handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+		for i, key := range keys {
+			item := &memfile.Item{Key: []byte(key), AccessedAt: time.Now().Add(-time.Hour)}
+			if i < recent {
+				item.AccessedAt = time.Now()
+			}
+			if err := visit(item); err != nil {
+				return memfile.Report{}, err
+			}
+		}
+		return memfile.Report{}, nil
+	}
+}
+
+func TestRingIsVerifiedByTheKeysOfTheShard(t *testing.T) {
+	of, err := ring.New(ring.Ketama, servers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var right, wrong []string
+	for i := 0; len(right) < 5000 || len(wrong) < 5000; i++ {
+		if key := fmt.Sprintf("key-%d", i); of.Shard([]byte(key)) == 1 {
+			right = append(right, key)
+		} else {
+			wrong = append(wrong, key)
+		}
+	}
+	keys := func(n, m int) []string { return append(append([]string{}, right[:n]...), wrong[:m]...) }
+	for name, c := range map[string]struct {
+		keys   []string
+		recent int
+		from   int
+		says   string
+	}{
+		"empty":                            {nil, 0, 3, ""},
+		"a few":                            {keys(19, 0), 0, 3, ""},
+		"a few, one is elsewhere":          {keys(18, 1), 0, 3, "18 of 19 keys of shard 1 are where Ketama over cache-0:11211, cache-1:11211, cache-2:11211 puts them (94.7%)"},
+		"99%":                              {keys(990, 10), 0, 3, ""},
+		"98.9%":                            {keys(989, 11), 0, 3, "(98.9%), at least 99% are required"},
+		"the others are from before":       {keys(2000, 3000), 2000, 3, ""},
+		"few of those that are used":       {keys(1999, 3000), 1999, 3, "1999 of 4999"},
+		"of those that are used, too many": {append(keys(1900, 100), right[1900:]...), 2000, 3, "1900 of 2000"},
+		"the operator's own item":          {append(keys(19, 0), wire.DiscoveryItem), 0, 3, ""},
+		"a single server":                  {keys(100, 0), 0, 1, "a single shard"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			visited := 0
+			m := Memcached{Ordinal: 1, Scan: scanOf(c.keys, c.recent)}
+			err := verify(t.Context(), m, Change{Ring: ring.Ketama, From: servers(c.from), To: servers(4)}, func(*memfile.Item) { visited++ })
+			if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrUnproven) || !strings.Contains(err.Error(), c.says)) || visited != len(c.keys) {
+				t.Errorf("%v, %d visited, want %q", err, visited, c.says)
+			}
+		})
+	}
+}
+
+func TestMovesOfAnInvalidChangeAreImpossible(t *testing.T) {
+	for name, c := range map[string]struct {
+		change         Change
+		source, target int
+	}{
+		"unknown ring":  {Change{"Maglev", servers(3), servers(4)}, 0, 3},
+		"no servers":    {Change{ring.Jump, nil, servers(4)}, 0, 3},
+		"equal servers": {Change{ring.Jump, servers(3), []string{"a", "a"}}, 0, 1},
+		"no source":     {Change{ring.Jump, servers(3), servers(4)}, 3, 3},
+		"no target":     {Change{ring.Jump, servers(4), servers(3)}, 0, 3},
+		"negative":      {Change{ring.Jump, servers(4), servers(3)}, -1, 0},
+	} {
+		if _, err := newMoves(c.change, c.source, c.target); !errors.Is(err, ErrImpossible) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A table does what a map would do, also after it was full.
+func TestPairsAreThoseThatWereNoted(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	table, err := newPairs(pairsSize(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	want := map[uint64]pair{}
+	full := 0
+	for range 20 {
+		for range 2000 {
+			hash := 1 + random.Uint64N(4000)
+			hash *= 1 << 51
+			p := pair{random.Uint64(), 1 + random.Uint64N(1<<60), random.Uint32N(1 << 30), random.Uint32N(1 << 30), random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0}
+			at, ok := table.find(max(hash, 1))
+			if !ok {
+				full++
+				continue
+			}
+			if table.put(at, p); table.get(at) != p {
+				t.Fatalf("%+v is read as %+v", p, table.get(at))
+			}
+			want[max(hash, 1)] = p
+		}
+		got := map[uint64]pair{}
+		n := table.sweep(func(hash uint64, p *pair) {
+			got[hash] = *p
+			if hash>>51%3 > 0 {
+				*p = pair{}
+			}
+		})
+		for hash, p := range want {
+			if got[hash] != p {
+				t.Fatalf("%d is %+v, want %+v", hash, got[hash], p)
+			}
+			p.shown, p.changed, p.seen = false, false, false
+			want[hash] = p
+		}
+		maps.DeleteFunc(want, func(hash uint64, _ pair) bool { return hash>>51%3 > 0 })
+		if int(n) != len(want) {
+			t.Fatalf("%d pairs, want %d", n, len(want))
+		}
+		if err := table.compact(); err != nil {
+			t.Fatal(err)
+		}
+		for hash, p := range want {
+			if at, found := table.Find(hash); !found || table.get(at) != p {
+				t.Fatalf("after compact, %d is not %+v", hash, p)
+			}
+		}
+		for hash := range got {
+			if _, kept := want[hash]; !kept {
+				want[hash] = pair{}
+			}
+		}
+		if !table.Full() {
+			maps.DeleteFunc(want, func(hash uint64, _ pair) bool { _, found := table.Find(hash); return !found })
+		}
+	}
+	if full == 0 {
+		t.Error("the table was never full")
+	}
+}
+
+func TestTableOfPairsFitsIntoItsMemory(t *testing.T) {
+	const items = 1_000_000
+	if each := float64(pairsSize(items)) / items; each > 2*64 { // a quarter of the items moves, and the second table is seldom there
+		t.Errorf("%.0f bytes a moved item", each)
+	}
+	if each := float64(peerlink.TableSize(items, slotSize)) / items; each > 64 {
+		t.Errorf("%.0f bytes a moved item", each)
+	}
+}
