@@ -57,13 +57,14 @@ func (c *Cache) start(args []string) {
 	}
 	c.Command.Stdout, c.Command.Stderr = c.Log, c.Log
 	Must(c.T, c.Command.Start())
+	command, exited := c.Command, c.Exited
 	go func() {
-		_ = c.Command.Wait()
-		close(c.Exited)
+		_ = command.Wait()
+		close(exited)
 	}()
 	c.T.Cleanup(func() {
-		_ = syscall.Kill(-c.Command.Process.Pid, syscall.SIGKILL)
-		<-c.Exited
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		<-exited
 		if c.T.Failed() {
 			c.T.Logf("output of memcached %s %v:\n%s", c.version, words, c.Log)
 		}
@@ -120,6 +121,12 @@ func (c *Cache) Items() int64 {
 	general, err := conn.General(c.T.Context())
 	Must(c.T, err)
 	return general.Items
+}
+
+// Restart starts memcached again after it has exited, at the same address.
+func (c *Cache) Restart(args ...string) {
+	c.Exited = make(chan struct{})
+	c.start(args)
 }
 
 // Kill stops memcached without saving anything.
