@@ -93,6 +93,8 @@ type offer struct {
 	// Moved is the number of moved items, CAS the highest one of any item.
 	Moved int64
 	CAS   uint64
+	// Now is memcached's clock in milliseconds.
+	Now int64
 }
 
 type sweep struct {

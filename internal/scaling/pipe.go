@@ -45,8 +45,8 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 	switch {
 	case settings[0]["cas_enabled"] != "yes":
 		return nil, fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
-	case settings[0]["dump_enabled"] == "no":
-		return nil, fmt.Errorf("%w: memcached doesn't show its keys (-X)", ErrImpossible)
+	case settings[0]["dump_enabled"] == "no", settings[0]["lru_crawler"] == "no":
+		return nil, fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
 	}
 	conn, err := m.Server.Connect(opening)
 	if err != nil {
@@ -102,6 +102,9 @@ func (p *pipe) close() {
 func (p *pipe) seconds(at time.Time) uint32 {
 	return uint32(min(max(math.Round(at.Sub(p.clock.Zero).Seconds()), 1), math.MaxUint32))
 }
+
+// now returns what memcached's clock shows, in milliseconds.
+func (p *pipe) now() int64 { return time.Since(p.clock.Zero).Milliseconds() }
 
 // get requests an item. Without " v" in flags, then gets no value. Fetched locked (h), an item has the CAS of its value.
 func (p *pipe) get(key []byte, flags string, then func(protocol.Head, []byte) error) error {
@@ -198,7 +201,7 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 				return err
 			}
 		}
-		if head.Code != protocol.MetaValue || head.Stale || head.Won || len(value) > maxValue {
+		if placeholder := head.Sent && head.Size == 0; head.Code != protocol.MetaValue || head.Stale || head.Won || placeholder || len(value) > maxValue {
 			return then(nil)
 		}
 		i := &item{key: key, binary: encoded, flags: uint32(head.Flags), cas: head.CAS, value: value}

@@ -76,6 +76,27 @@ func TestNumbersAreThoseThatIncrChanges(t *testing.T) {
 	}
 }
 
+// A ring of 25 has fewer points for each server, so shards that stay exchange keys.
+func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
+	for _, c := range []struct {
+		ring             string
+		from, to, target int
+		want             string
+	}{
+		{ring.Jump, 3, 4, 3, "[0 1 2]"}, {ring.Jump, 3, 4, 0, "[]"}, {ring.Jump, 4, 3, 0, "[3]"}, {ring.Rendezvous, 4, 2, 1, "[2 3]"},
+		{ring.Ketama, 3, 4, 3, "[0 1 2]"}, {ring.Ketama, 3, 4, 1, "[]"}, {ring.Modulo, 2, 4, 2, "[0]"}, {ring.Modulo, 2, 4, 0, "[]"},
+		{ring.Modulo, 4, 2, 0, "[2]"}, {ring.Modulo, 3, 4, 0, "[1 2]"},
+	} {
+		got, err := Sources(Change{c.ring, servers(c.from), servers(c.to)}, c.target)
+		if err != nil || fmt.Sprint(got) != c.want {
+			t.Errorf("%s from %d to %d, shard %d: %v, %v, want %s", c.ring, c.from, c.to, c.target, got, err, c.want)
+		}
+	}
+	if got, _ := Sources(Change{ring.Ketama, servers(24), servers(25)}, 7); len(got) == 0 {
+		t.Error("shard 7 of 25 gets no keys of others")
+	}
+}
+
 func servers(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("cache-%d:11211", i))

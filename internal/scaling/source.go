@@ -97,6 +97,7 @@ func (s *session) open(ctx context.Context, memcached func() (Memcached, error))
 	if err := s.own.check(); err != nil {
 		return err
 	}
+	s.offered.Now = s.own.now()
 	return s.link.Send(kindOffer, s.offered)
 }
 
@@ -244,7 +245,7 @@ func (s *session) sweep(ctx context.Context, m sweep) error {
 	if err := s.link.SendContent(kindShown, entries); err != nil {
 		return err
 	}
-	d.Now = time.Since(s.own.clock.Zero).Milliseconds()
+	d.Now = s.own.now()
 	return s.link.Send(kindDone, d)
 }
 

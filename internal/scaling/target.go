@@ -151,19 +151,38 @@ type task struct {
 	sent uint32
 }
 
-// prepare finds out from which shards keys come.
-func (r *receiver) prepare() error {
-	var err error
-	if r.moves, err = newMoves(r.Change, 0, r.Ordinal); err != nil {
-		return err
+// Sources returns the shards from which a shard gets keys, by ordinal. It is none for a shard that gets none.
+func Sources(c Change, target int) ([]int, error) {
+	m, err := newMoves(c, 0, target)
+	if err != nil {
+		return nil, err
 	}
-	r.sources = make([]*source, len(r.Change.From))
+	found := make([]bool, len(c.From))
 	for range sampleKeys {
 		key := []byte(rand.Text())
-		from := r.moves.from.Shard(key)
-		if from != r.Ordinal && r.sources[from] == nil && r.moves.to.Shard(key) == r.Ordinal {
-			r.sources[from] = &source{receiver: r, ordinal: from}
+		if from := m.from.Shard(key); from != target && !found[from] {
+			found[from] = m.to.Shard(key) == target
 		}
+	}
+	var sources []int
+	for ordinal, is := range found {
+		if is {
+			sources = append(sources, ordinal)
+		}
+	}
+	return sources, nil
+}
+
+// prepare finds out from which shards keys come.
+func (r *receiver) prepare() error {
+	sources, err := Sources(r.Change, r.Ordinal)
+	if err != nil {
+		return err
+	}
+	r.moves, _ = newMoves(r.Change, 0, r.Ordinal)
+	r.sources = make([]*source, len(r.Change.From))
+	for _, ordinal := range sources {
+		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal}
 	}
 	return nil
 }
@@ -363,7 +382,15 @@ func (s *source) connect(ctx context.Context) error {
 			s.pairs.clear()
 		}
 	}
+	s.read(s.offer.Now)
 	return nil
+}
+
+// read notes a reading of the source's clock.
+func (s *source) read(now int64) {
+	if zero := time.Now().Add(-time.Duration(now) * time.Millisecond); s.zero.IsZero() || zero.Before(s.zero) {
+		s.zero = zero
+	}
 }
 
 // show reads what the source has.
@@ -522,6 +549,7 @@ func (s *source) done(d done) error {
 	if err := s.sendDrops(); err != nil {
 		return err
 	}
+	s.read(d.Now)
 	s.since, s.next, s.lost = s.next, d.CAS, s.lost[:0]
 	flushes := s.own.flushes + " " + d.Flushes
 	s.flushed = s.flushes != "" && s.flushes != flushes

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"context"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,6 +252,9 @@ func (c *scaledClient) choose(key string) int {
 }
 
 func (c *scaledClient) step() {
+	if len(c.keys) == 0 {
+		return
+	}
 	k := c.keys[c.random.IntN(len(c.keys))]
 	if k.shared {
 		c.share(k)
@@ -645,6 +650,45 @@ func TestScalingLeavesNoStaleValue(t *testing.T) {
 		t.Logf("%s: %s", kind, totals[kind])
 		if warm := strings.HasPrefix(kind, "warm=true"); warm && totals[kind].left > 0 {
 			t.Errorf("%s: the old owners have %d moved keys", kind, totals[kind].left)
+		}
+	}
+}
+
+// What moves are items with flags, expiry and kind of key. What only a reader may store, or what is stale, does not move.
+func TestMovedItemsAreThoseOfTheOldOwner(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Tested {
+		c := newScaled(t, 0, ring.Ketama, version, &scaledTotals{lasting: map[string]int{}})
+		c.keys = nil
+		c.fill(3)
+		after := c.list(4)
+		key := func(prefix string) string {
+			for i := 0; ; i++ {
+				if name := fmt.Sprintf("%s-%d", prefix, i); after.ring.Shard([]byte(name)) == 3 {
+					return name
+				}
+			}
+		}
+		encoded := base64.StdEncoding.EncodeToString([]byte(key("with a space")))
+		large := strings.Repeat("x", 700_000)
+		requests := []string{
+			fmt.Sprintf("ms %s 2 F7 T5000\r\nab\r\n", key("flags")), fmt.Sprintf("ms %s 2 b\r\nab\r\n", encoded),
+			fmt.Sprintf("ms %s %d\r\n%s\r\n", key("large"), len(large), large), fmt.Sprintf("ms %s 0\r\n\r\n", key("empty")),
+			fmt.Sprintf("mg %s N300 v\r\n", key("placeholder")), fmt.Sprintf("ms %s 2\r\nab\r\n", key("stale")), fmt.Sprintf("md %s I\r\n", key("stale")),
+		}
+		for _, request := range requests {
+			name := strings.Fields(request)[1]
+			if name == encoded {
+				name = key("with a space")
+			}
+			c.shards[c.before.ring.Shard([]byte(name))].Talk(request)
+		}
+		c.change(4, true, scaledFault{})
+		answers := c.shards[3].Talk(fmt.Sprintf("mg %s v f t\r\nmg %s v k b\r\nmg %s s\r\nmg %s v\r\nmg %s v\r\nmg %s v\r\n",
+			key("flags"), encoded, key("large"), key("empty"), key("placeholder"), key("stale")))
+		want := fmt.Sprintf("VA 2 f7 tTTL\r\nab\r\nVA 2 k%s b\r\nab\r\nHD s700000\r\nVA 0\r\n\r\nEN\r\nEN\r\n", encoded)
+		if got := regexp.MustCompile(`t49\d\d`).ReplaceAllString(answers, "tTTL"); got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
 		}
 	}
 }

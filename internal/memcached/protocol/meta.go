@@ -138,6 +138,8 @@ type Head struct {
 	// Stale is an item that was invalidated. Won asks this client to renew it, and no
 	// other client.
 	Stale, Won bool
+	// Sent is whether another client got the request before. Without a value, the item is a placeholder for what that one stores.
+	Sent bool
 }
 
 // ReadHead reads the first line of the answer to one mg, ms or md. After a *ServerError
@@ -187,6 +189,8 @@ func parseHead(line []byte) (head Head, ok bool) {
 			head.Stale = true
 		case 'W':
 			head.Won = true
+		case 'Z':
+			head.Sent = true
 		}
 	}
 	return head, false

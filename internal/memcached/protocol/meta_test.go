@@ -79,7 +79,7 @@ func TestReadHead(t *testing.T) {
 		"a value that never expires":          {"VA 0 f0 t-1\r\n", Head{Code: MetaValue, TTL: -1}, nil},
 		"the largest flags and CAS":           {"HD f18446744073709551615 c18446744073709551615\r\n", Head{Code: MetaHit, Flags: 1<<64 - 1, CAS: 1<<64 - 1}, nil},
 		"stale, and to be renewed":            {"VA 2 f0 t49 c4 X W\r\n", Head{Code: MetaValue, Size: 2, TTL: 49, CAS: 4, Stale: true, Won: true}, nil},
-		"stale, and renewed by another":       {"VA 2 Z X\r\n", Head{Code: MetaValue, Size: 2, Stale: true}, nil},
+		"stale, and renewed by another":       {"VA 2 Z X\r\n", Head{Code: MetaValue, Size: 2, Stale: true, Sent: true}, nil},
 		"flags that were not requested":       {"HD kfoo O1 s2 h0 l5 b\r\n", Head{Code: MetaHit}, nil},
 		"a miss":                              {"EN\r\n", Head{Code: MetaMiss}, nil},
 		"not stored":                          {"NS\r\n", Head{Code: MetaNotStored}, nil},
@@ -216,6 +216,8 @@ func FuzzHead(f *testing.F) {
 				want.Stale = true
 			case 'W':
 				want.Won = true
+			case 'Z':
+				want.Sent = true
 			}
 			if err != nil {
 				t.Errorf("%+v of %q, but %v", head, line, err)
