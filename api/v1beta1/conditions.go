@@ -63,6 +63,12 @@ const (
 	//
 	// Do: Wait. Keep the deleted servers out of the configuration of your clients.
 	ReasonScalingIn = "ScalingIn"
+	// ReasonWaitingForClients: status.servers has the new list, and the operator doesn't know when all clients use it. Until
+	// then, it keeps the items of keys that move on the former and the new shard equal.
+	//
+	// Do: give all clients the new list. Then run the command in the message. For the next time, set
+	// spec.scaling.switchSeconds.
+	ReasonWaitingForClients = "WaitingForClients"
 	// ReasonShardsStarting: all shards exist, and some aren't ready yet.
 	//
 	// Do: Wait. If it lasts, read the reason of Degraded and the state of the shard's pod.
@@ -141,6 +147,10 @@ const (
 	//
 	// Do: create or correct the Secret. The update continues within two minutes.
 	GateSecretInvalid Gate = "SecretInvalid"
+	// GateScaling: items move to other shards, since the number of shards changes.
+	//
+	// Do: Wait. If status.scaling.step is Waiting, do what its message says.
+	GateScaling Gate = "Scaling"
 	// GateShardInTransition: another shard is starting, is being replaced, or hasn't
 	// reported its start yet.
 	//
@@ -178,7 +188,7 @@ const (
 
 // Gates are all gates, in the order in which the operator checks them. It reports the first that blocks.
 var Gates = []Gate{
-	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateShardInTransition,
+	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateSecretInvalid, GateScaling, GateShardInTransition,
 	GateShardUnavailable, GateMinPeriodNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
 }
 
@@ -373,6 +383,23 @@ const (
 	//
 	// Do: give your clients the new list in status.servers.
 	EventScaled = "Scaled"
+	// EventScalingStarted: shards copy the items of the keys that move to them. status.servers doesn't change before they have.
+	//
+	// Do: Nothing.
+	EventScalingStarted = "ScalingStarted"
+	// EventScalingPublished: status.servers has the new list. The shards keep the items that moved equal until no client has the former list.
+	//
+	// Do: give your clients the new list in status.servers. If status.scaling.message contains a command, run it then.
+	EventScalingPublished = "ScalingPublished"
+	// EventScalingFinished: no shard has items any more that clients look for on another one.
+	//
+	// Do: Nothing.
+	EventScalingFinished = "ScalingFinished"
+	// EventScaledCold: the number of shards changed, and the items of the keys that move were not copied. The message says what
+	// is required.
+	//
+	// Do: expect more reads of your database. To copy the items the next time, do what the message says.
+	EventScaledCold = "ScaledCold"
 	// EventUpdateStarted: an update of the shards began.
 	//
 	// Do: Nothing.

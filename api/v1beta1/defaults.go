@@ -52,11 +52,14 @@ func BindingSecretName(memcached string) string { return memcached + "-binding" 
 
 // HashedServers returns the names of a Memcached's servers as its clients hash them, by ordinal: those of
 // spec.access.hashing, or of the status.
-func HashedServers(m *Memcached) []string {
+func HashedServers(m *Memcached) []string { return HashedNames(m, m.Status.Servers) }
+
+// HashedNames returns the names of servers, the first ones of a Memcached, as its clients hash them.
+func HashedNames(m *Memcached, servers []string) []string {
 	if m.Spec.Access.Hashing == nil || m.Spec.Access.Hashing.ServerNameTemplate == "" {
-		return m.Status.Servers
+		return servers
 	}
-	names := make([]string, len(m.Status.Servers))
+	names := make([]string, len(servers))
 	for ordinal := range names {
 		shard := m.Name + "-" + strconv.Itoa(ordinal)
 		names[ordinal] = strings.NewReplacer("{shard}", shard, "{namespace}", m.Namespace).Replace(m.Spec.Access.Hashing.ServerNameTemplate)

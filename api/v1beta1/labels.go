@@ -28,4 +28,6 @@ const (
 	AnnotationMove = "cache.memcached-operator.io/move"
 	// AnnotationRetry of a Memcached retries a failed update whenever its value changes.
 	AnnotationRetry = "cache.memcached-operator.io/retry"
+	// AnnotationScaled of a Memcached confirms that no client has the former list of servers, when its value is status.scaling.id.
+	AnnotationScaled = "cache.memcached-operator.io/scaled"
 )

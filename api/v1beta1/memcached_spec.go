@@ -76,6 +76,12 @@ type MemcachedSpec struct {
 	// +optional
 	Access MemcachedAccess `json:"access,omitzero"`
 
+	// Scaling configures what happens to the items of the keys that move to other shards when size changes.
+	// Changing it restarts nothing. Requires release 1.1.0 or newer.
+	//
+	// +optional
+	Scaling ScalingSpec `json:"scaling,omitzero"`
+
 	// TLS encrypts the connections of clients with the certificate of a Secret. Default: connections are
 	// not encrypted. Changing it restarts memcached and keeps the items. It raises the default of
 	// resources: where Kubernetes can't resize a running pod, the pod is replaced.
@@ -403,9 +409,10 @@ type MemcachedAccess struct {
 	// +optional
 	Binding BindingSpec `json:"binding,omitzero"`
 
-	// Hashing describes how the clients choose the shard of a key. The operator uses it only to restore
-	// a snapshot into another number of shards; without it such a restore fails. Changing it applies
-	// from the next restore on and restarts nothing.
+	// Hashing describes how the clients choose the shard of a key. The operator uses it to restore
+	// a snapshot into another number of shards; without it such a restore fails. With it, items move when
+	// size changes: see scaling. Changing it applies from the next restore or change of size on and
+	// restarts nothing.
 	//
 	// +optional
 	Hashing *Hashing `json:"hashing,omitempty"`
@@ -595,7 +602,7 @@ type Hashing struct {
 	// ServerNameTemplate is how the clients write a server's name, which Ketama and
 	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
 	// namespace, as in {shard}.{namespace}:11211. Default: the names in status.servers. Changing it
-	// affects restores only.
+	// restarts nothing.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -614,6 +621,38 @@ const (
 	HashJump       HashAlgorithm = "Jump"
 	HashRendezvous HashAlgorithm = "Rendezvous"
 	HashModulo     HashAlgorithm = "Modulo"
+)
+
+// ScalingSpec configures what happens to the items of the keys that move to other shards.
+type ScalingSpec struct {
+	// Mode Warm copies the items before status.servers changes, and removes what only one shard has when no client has the
+	// former list. It requires access.hashing, a handover mode other than Disabled, at least two shards before and after
+	// and, with Modulo, a multiple. Otherwise, and with Cold, the keys that move are missing at first. Default
+	// Warm. Cold also stops a change that is in progress.
+	//
+	// +optional
+	// +kubebuilder:default=Warm
+	Mode ScalingMode `json:"mode,omitempty"`
+
+	// SwitchSeconds is after how many seconds all clients use a new list in status.servers. Default: 120 with
+	// access.discovery. Otherwise the operator waits until you confirm it with the annotation
+	// cache.memcached-operator.io/scaled.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	SwitchSeconds *int32 `json:"switchSeconds,omitempty"`
+}
+
+// ScalingMode is whether the items of keys that move to other shards move, too.
+//
+// +kubebuilder:validation:Enum=Warm;Cold
+type ScalingMode string
+
+// The modes of scaling.
+const (
+	ScalingWarm ScalingMode = "Warm"
+	ScalingCold ScalingMode = "Cold"
 )
 
 // TLSSpec encrypts the connections of clients.

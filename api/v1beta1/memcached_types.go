@@ -108,6 +108,11 @@ type MemcachedStatus struct {
 	// +optional
 	Binding *BindingStatus `json:"binding,omitempty"`
 
+	// Scaling is the progress of a change of the number of shards in which items move. It is absent otherwise.
+	//
+	// +optional
+	Scaling *ScalingStatus `json:"scaling,omitempty"`
+
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	//
@@ -243,6 +248,84 @@ type BindingStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// ScalingStatus is the progress of a change of the number of shards in which items move to other shards.
+type ScalingStatus struct {
+	// ID distinguishes this change from others, such as 3-4-1764251234.
+	//
+	// +required
+	ID string `json:"id"`
+
+	// From is the number of shards that clients used before.
+	//
+	// +required
+	From int32 `json:"from"`
+
+	// To is the number of shards that they will use.
+	//
+	// +required
+	To int32 `json:"to"`
+
+	// Step is Preparing, Copying, Publishing, Waiting, Closing or Finishing. Releases may add steps.
+	//
+	// +required
+	Step ScalingStep `json:"step"`
+
+	// StartTime is when this change began.
+	//
+	// +required
+	StartTime metav1.Time `json:"startTime"`
+
+	// PublishTime is when the new list came into status.servers. It is absent before.
+	//
+	// +optional
+	PublishTime *metav1.Time `json:"publishTime,omitempty"`
+
+	// Moved is how many items the new owners of keys had copied when the new list was published.
+	//
+	// +optional
+	Moved int64 `json:"moved,omitempty"`
+
+	// StaleMilliseconds is the longest time for which a client with one list could read a value that a client with the other
+	// list had changed.
+	//
+	// +optional
+	StaleMilliseconds int64 `json:"staleMilliseconds,omitempty"`
+
+	// Problem says why no items move, and what to do; empty if they do.
+	//
+	// +optional
+	Problem string `json:"problem,omitempty"`
+
+	// Message describes the progress in a sentence.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// IsTarget reports whether a shard gets keys of others: a new one, or each one that stays.
+func (s *ScalingStatus) IsTarget(ordinal int) bool {
+	return ordinal < int(s.To) && (s.From > s.To || ordinal >= int(s.From))
+}
+
+// ScalingStep is a step of a change of the number of shards.
+type ScalingStep string
+
+// The steps in their order.
+const (
+	// ScalingPreparing: the operator waits until no update is in progress and all shards can take part. Nothing has changed.
+	ScalingPreparing ScalingStep = "Preparing"
+	// ScalingCopying: the new owners of keys copy the items. Clients use the former list.
+	ScalingCopying ScalingStep = "Copying"
+	// ScalingPublishing: the new owners prepare for clients with either list.
+	ScalingPublishing ScalingStep = "Publishing"
+	// ScalingWaiting: the new list is published, and clients may have either.
+	ScalingWaiting ScalingStep = "Waiting"
+	// ScalingClosing: no client has the former list. What only one owner of a key has is removed.
+	ScalingClosing ScalingStep = "Closing"
+	// ScalingFinishing: no items move any more. Shards that clients don't use are deleted.
+	ScalingFinishing ScalingStep = "Finishing"
+)
 
 // UpdateMethod is how a change is applied to a shard, from the least to the most disruptive.
 type UpdateMethod string

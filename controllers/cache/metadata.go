@@ -51,7 +51,7 @@ var labelsRead = []string{
 func annotationsRead(o client.Object) []string {
 	switch o.(type) {
 	case *v1beta1.Memcached:
-		return []string{v1beta1.AnnotationRetry, resources.ReducedSpec}
+		return []string{v1beta1.AnnotationRetry, v1beta1.AnnotationScaled, resources.ReducedSpec}
 	case *v1beta1.MemcachedBackup:
 		return []string{annotations.Transfer}
 	case *v1beta1.MemcachedRestore:
@@ -60,7 +60,7 @@ func annotationsRead(o client.Object) []string {
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
 		return []string{
-			annotations.Arguments, annotations.Protection, annotations.Stop, annotations.Discovery, annotations.Handover, annotations.Receive, annotations.Revision, annotations.Spec, annotations.Update,
+			annotations.Arguments, annotations.Protection, annotations.Stop, annotations.Discovery, annotations.Handover, annotations.Receive, annotations.Revision, annotations.Spec, annotations.Update, annotations.Scaling,
 			annotations.TransferOf, v1beta1.AnnotationRestart, v1beta1.AnnotationMove, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:

@@ -56,7 +56,7 @@ func queryAgents(ctx context.Context, agents AgentClient, obs *observation.Obser
 		})
 	}
 	_ = group.Wait() // the errors are in queries
-	obs.Silences = map[types.UID]observation.Silence{}
+	obs.Silences, obs.Answers = map[types.UID]observation.Silence{}, map[string]agentwire.Status{}
 	for i, pod := range pods {
 		silence, wasSilent := silences[pod.UID]
 		useAnswer(obs, pod, queries[i], silence, wasSilent)
@@ -70,6 +70,9 @@ func useAnswer(obs *observation.Observation, pod *corev1.Pod, q query, silence o
 		obs.Silences[pod.UID] = silence.After(obs.Now)
 	case wasSilent && !q.begun:
 		obs.Silences[pod.UID] = silence
+	}
+	if q.begun && q.err == nil && q.status.PodUID == string(pod.UID) {
+		obs.Answers[pod.Name] = shard.Bounded(q.status)
 	}
 	switch {
 	case !q.begun && !wasSilent: // the next reconcile queries it

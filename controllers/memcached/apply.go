@@ -35,8 +35,10 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
 	}
-	if !w.createKey(ctx, a.Secret, r) {
-		return *r
+	for _, secret := range a.Secrets {
+		if !w.createKeys(ctx, secret, r) {
+			return *r
+		}
 	}
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
@@ -110,16 +112,13 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1beta1.Memcached, c pla
 	}
 }
 
-// createKey creates the Secret with random keys, and reports whether to continue. The operator can't read an existing Secret,
-// which stays. If the API server rejects the Secret, shards start without the items of their former pods.
-func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *plan.Result) bool {
-	if secret == nil {
-		return true
-	}
-	for shard := range secret.Data {
-		key := make([]byte, resources.HandoverKeySize)
+// createKeys creates a Secret with random keys, and reports whether to continue. The operator can't read an existing Secret,
+// which stays. If the API server rejects the Secret, shards start without the items of their former pods, or of other shards.
+func (w writer) createKeys(ctx context.Context, secret *corev1.Secret, r *plan.Result) bool {
+	for name := range secret.Data {
+		key := make([]byte, resources.KeySize)
 		_, _ = rand.Read(key) // it never fails
-		secret.Data[shard] = key
+		secret.Data[name] = key
 	}
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	switch {

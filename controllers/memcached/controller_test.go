@@ -118,8 +118,8 @@ func TestStatusReportsReadyShards(t *testing.T) {
 		env.Reconcile("cache")
 	}
 	m := env.Converge("cache")
-	// the Secret, and the status when the objects are created, and when each shard has a pod and is ready
-	if want := len(keysOf("cache", 2)) + 1 + 1 + 2*2; int(env.Writes.Load()) != want {
+	// the two Secrets, and the status when the objects are created, and when each shard has a pod and is ready
+	if want := len(keysOf("cache", 2)) + 2 + 1 + 2*2; int(env.Writes.Load()) != want {
 		t.Errorf("%d writes, want %d", env.Writes.Load(), want)
 	}
 	env.WantCondition(m, v1beta1.ConditionAvailable, metav1.ConditionTrue, v1beta1.ReasonAllShardsReady)

@@ -47,7 +47,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	env.Converge("cache")
 	secret, set := handoverSecret(env, m), &appsv1.ReplicaSet{}
 	env.Read("cache-0", set)
-	if len(secret.Data["cache-0"]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
+	if len(secret.Data["cache-0"]) != resources.KeySize || !metav1.IsControlledBy(secret, m) {
 		t.Errorf("the Secret is %+v", secret)
 	}
 	if len(set.ResourceVersion) == len(secret.ResourceVersion) && set.ResourceVersion < secret.ResourceVersion {
@@ -56,7 +56,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	other := newEnv(t)
 	others := other.Create("cache", "size: 1")
 	other.Converge("cache")
-	distinct := map[string]bool{string(make([]byte, resources.HandoverKeySize)): true}
+	distinct := map[string]bool{string(make([]byte, resources.KeySize)): true}
 	for _, secret := range []*corev1.Secret{secret, handoverSecret(other, others)} {
 		for _, key := range secret.Data {
 			distinct[string(key)] = true

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,13 +122,13 @@ func (r observer) lookUp(ctx context.Context, namespace, name string, o client.O
 	return apiserver.Find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, r.api)
 }
 
-// specIsCurrent reports whether the spec that was read is still the API server's. An operator
+// specIsCurrent reports whether the spec that was read is still the API server's, and the step of its scaling. An operator
 // that has just started may read an older spec, with fewer shards, from an API server that
 // lags behind.
 func (r observer) specIsCurrent(ctx context.Context, m *v1beta1.Memcached) (bool, error) {
 	latest := &v1beta1.Memcached{}
 	exists, err := r.lookUp(ctx, m.Namespace, m.Name, latest)
-	return exists && latest.UID == m.UID && latest.Generation == m.Generation, err
+	return exists && latest.UID == m.UID && latest.Generation == m.Generation && equality.Semantic.DeepEqual(latest.Status.Scaling, m.Status.Scaling), err
 }
 
 // observePods reads the pods that this Memcached's ReplicaSets control, and its preflight

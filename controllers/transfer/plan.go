@@ -120,9 +120,9 @@ func MemcachedNotReady(m *v1beta1.Memcached) *Blocker {
 	return WaitFor(v1beta1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
 }
 
-// HasServers reports whether the status lists a server for each shard, in their order.
+// HasServers reports whether the status lists a server for each shard that clients use, in their order.
 func HasServers(m *v1beta1.Memcached) bool {
-	if m.Spec.Size == nil || len(m.Status.Servers) != int(*m.Spec.Size) {
+	if m.Spec.Size == nil || len(m.Status.Servers) != resources.SizesOf(m).Listed {
 		return false
 	}
 	for ordinal, server := range m.Status.Servers {

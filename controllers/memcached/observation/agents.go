@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -18,7 +19,7 @@ import (
 // memcached started, how an update proceeds, how the next shard to be updated performs, how many
 // misses the last update caused, and which Secrets they can use.
 // The agent of a shard in steady state is not queried; that of a pod that isn't ready only
-// while another pod of the shard hands over its items.
+// while another pod of the shard hands over its items, or while it copies items of other shards.
 func AgentsToQuery(obs *Observation) []*corev1.Pod {
 	m, update := obs.Memcached, obs.UpdateRevision.Hash()
 	if obs.ImageError != nil { // the shards keep their revision
@@ -56,7 +57,7 @@ func AgentsToQuery(obs *Observation) []*corev1.Pod {
 			query = append(query, last)
 		}
 	}
-	query = append(append(query, HitRatioPods(obs)...), secretPods(obs)...)
+	query = slices.Concat(query, HitRatioPods(obs), secretPods(obs), scalingPods(obs))
 	slices.SortFunc(query, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(query)
 }
@@ -71,6 +72,21 @@ func HitRatioPods(obs *Observation) []*corev1.Pod {
 	for i := range obs.Shards {
 		if s := &obs.Shards[i]; s.HadHitRatio(cost.Revision) {
 			pods = append(pods, s.Active)
+		}
+	}
+	return pods
+}
+
+// scalingPods returns the pods between which items move, and those that will take part.
+func scalingPods(obs *Observation) (pods []*corev1.Pod) {
+	s := resources.ScalingOf(obs.Memcached)
+	if s == nil {
+		return nil
+	}
+	for i := range obs.Shards {
+		o := &obs.Shards[i]
+		if takesPart := s.Step == v1beta1.ScalingPreparing || s.IsTarget(o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
+			pods = append(pods, o.Active)
 		}
 	}
 	return pods

@@ -108,7 +108,7 @@ func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
 // waitsByChoice reports whether an update waits for as long as its user likes.
 func waitsByChoice(m *v1beta1.Memcached, degraded bool) bool {
 	switch m.Status.Update.Gate {
-	case v1beta1.GateUpdateStrategyInvalid, v1beta1.GateSecretInvalid, v1beta1.GateMinPeriodNotElapsed, v1beta1.GateOutsideMaintenanceWindow, v1beta1.GateRestoreRunning:
+	case v1beta1.GateUpdateStrategyInvalid, v1beta1.GateSecretInvalid, v1beta1.GateMinPeriodNotElapsed, v1beta1.GateOutsideMaintenanceWindow, v1beta1.GateRestoreRunning, v1beta1.GateScaling:
 		return true
 	case v1beta1.GateHitRatioNotRecovered: // after its timeout, the Memcached is Degraded
 		return !degraded

@@ -37,9 +37,9 @@ type Observation struct {
 	Objects map[resources.Key]Object
 	// Pods by the name of their shard, ordered by shard.ComparePods.
 	Pods map[string][]*corev1.Pod
-	// Shards within the size whose ReplicaSet belongs to this Memcached, by ordinal.
+	// Shards that should exist whose ReplicaSet belongs to this Memcached, by ordinal.
 	Shards []shard.Observation
-	// Names of the shards within the size, by ordinal.
+	// Names of the shards that should exist, by ordinal.
 	Names []string
 	// Owned is the metadata of objects that are deleted with the Memcached, without a name.
 	Owned metav1.ObjectMeta
@@ -49,6 +49,8 @@ type Observation struct {
 	// answer, has no entry; it is in Unreachable if the query failed.
 	Agents      map[string]agentwire.Status
 	Unreachable map[string]bool
+	// Answers are all answers of agents by pod name, also those that don't describe the latest start.
+	Answers map[string]agentwire.Status
 	// Receiving are the answers of the agents in pods that receive the items of another one.
 	Receiving map[string]agentwire.Status
 	// Restores into this Memcached, by name.
@@ -119,7 +121,7 @@ func (obs *Observation) ReadShards() {
 	m := obs.Memcached
 	obs.UpdateRevision = resources.NewPodRevision(&m.Spec, obs.Image)
 	shards := shard.Observer{Status: &m.Status, Update: obs.UpdateRevision}
-	size := int(*m.Spec.Size)
+	size := resources.SizesOf(m).Exist
 	obs.Shards, obs.Names = make([]shard.Observation, 0, size), make([]string, 0, size)
 	for ordinal := range size {
 		name := resources.ShardName(m.Name, ordinal)
@@ -129,6 +131,11 @@ func (obs *Observation) ReadShards() {
 			obs.Shards = append(obs.Shards, shards.Observe(ordinal, set.APIObject.(*appsv1.ReplicaSet), obs.Pods[name]))
 		}
 	}
+}
+
+// Listed returns the names of the shards that clients know, by ordinal.
+func (obs *Observation) Listed() []string {
+	return obs.Names[:min(resources.SizesOf(obs.Memcached).Listed, len(obs.Names))]
 }
 
 // NoteAdmitted remembers the result of a dry run, and forgets those of pods that no shard has.
@@ -147,7 +154,7 @@ func (obs *Observation) NoteAdmitted(pod types.UID, image shard.AdmittedImage) {
 
 // BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
 func BindingIsOutdated(m *v1beta1.Memcached) bool {
-	was, size := m.Status.Binding, *m.Spec.Size
+	was, size := m.Status.Binding, int32(resources.SizesOf(m).Listed) //nolint:gosec // at most 128 by the CRD
 	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadyShards == size
 }
 

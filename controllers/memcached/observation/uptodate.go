@@ -56,7 +56,7 @@ func NewVersion(m *v1beta1.Memcached, want resources.Desired, have metav1.Object
 	if shard == nil {
 		return o
 	}
-	fmt.Fprintf(sum, "%t %q %q %q", shard.Surge, shard.AvoidNode, shard.Discovery, shard.Revision.String())
+	fmt.Fprintf(sum, "%t %q %q %q %q", shard.Surge, shard.AvoidNode, shard.Discovery, shard.Scaling, shard.Revision.String())
 	for _, name := range slices.Sorted(maps.Keys(shard.Annotations)) {
 		fmt.Fprintf(sum, " %q %q", name, shard.Annotations[name])
 	}

@@ -27,8 +27,8 @@ const (
 type Actions struct {
 	// Finalizer is added or removed first.
 	Finalizer FinalizerChange
-	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
-	Secret *corev1.Secret
+	// Secrets with keys are created, if they don't exist, before the pods that need them.
+	Secrets []*corev1.Secret
 	// Binding is a Secret to create or, if it has a version, to update. The writer generates a missing password.
 	Binding *corev1.Secret
 	// Apply are objects to apply.
@@ -61,7 +61,7 @@ func merge(all ...Actions) Actions {
 		if a.Finalizer != (FinalizerChange{}) {
 			m.Finalizer = a.Finalizer
 		}
-		m.Secret = cmp.Or(m.Secret, a.Secret)
+		m.Secrets = append(m.Secrets, a.Secrets...)
 		m.Binding = cmp.Or(m.Binding, a.Binding)
 		m.Apply = append(m.Apply, a.Apply...)
 		for _, p := range a.Patch {

@@ -63,7 +63,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		want   []string
 	}{
 		"nothing changes":   {func(*observation.Observation) {}, nil},
-		"it scales out":     {size(4), []string{"create Secret cache-handover-ours", "create Service cache-3", "create ReplicaSet cache-3"}},
+		"it scales out":     {size(4), []string{"create Secret cache-handover-ours", "create Secret cache-scaling-ours", "create Service cache-3", "create ReplicaSet cache-3"}},
 		"it scales in":      {size(1), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1"}},
 		"it scales in to 0": {size(0), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1", "delete Service cache-0", "delete ReplicaSet cache-0"}},
 		"it is paused":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Paused = true }, nil},
@@ -79,7 +79,7 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 			obs.Memcached.Spec.Access.NetworkPolicy.Mode = v1beta1.NetworkPolicyDisabled
 			owner(resources.KindNetworkPolicy, "cache", "foreign")(obs)
 		}, nil},
-		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover-ours", "create ReplicaSet cache-1"}},
+		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover-ours", "create Secret cache-scaling-ours", "create ReplicaSet cache-1"}},
 		"without handover": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
@@ -134,8 +134,8 @@ func TestSecretOfHandoversIsCreatedOnceInAnUpdate(t *testing.T) {
 	for name, want := range map[string]bool{"cache-0": true, "cache-1": false} {
 		obs := plantest.Running(t, 2)
 		obs.ReplicaSet(name).SetAnnotations(map[string]string{"theirs": "1"})
-		if a := plantest.Plan(obs).Actions; len(a.Apply) != 1 || (a.Secret != nil) != want {
-			t.Errorf("with the template of %s, the Secret is created: %t; %+v", name, a.Secret != nil, a.Apply)
+		if a := plantest.Plan(obs).Actions; len(a.Apply) != 1 || (len(a.Secrets) == 2) != want {
+			t.Errorf("with the template of %s, so many Secrets are created: %d; %+v", name, len(a.Secrets), a.Apply)
 		}
 	}
 }
@@ -381,7 +381,7 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 	f.Pod.Annotations[v1beta1.AnnotationMove] = "1"
 	desired := func(step rollout.Step) resources.Shard {
 		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: step, Change: rollout.Change{KeepsItems: true}})
-		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0]
+		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0]
 	}
 	surged := desired(rollout.StepSurge)
 	record := shard.DecodeRecord[shard.UpdateRecord](surged.Annotations, annotations.Update)

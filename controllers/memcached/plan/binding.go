@@ -29,7 +29,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 	age := serverclock.Age(obs.Now, obs.BindingTriedAt)
 	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret()
 	if !isOutdated {
-		if p.Actions.RequeueAfter = max(bindingInterval-age, 0); age >= bindingInterval && p.Status.Size == *m.Spec.Size {
+		if p.Actions.RequeueAfter = max(bindingInterval-age, 0); age >= bindingInterval && int(p.Status.Size) == resources.SizesOf(m).Listed {
 			p.Actions.Binding = secret
 		}
 		return p

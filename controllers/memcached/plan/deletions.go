@@ -22,7 +22,7 @@ func planDeletions(obs *observation.Observation, delay time.Duration) Actions {
 		case have.Owner != observation.Ours || have.GetDeletionTimestamp() != nil:
 		case resources.IsDisabled(m, key):
 			disabled = append(disabled, have.APIObject)
-		case isShard && ordinal >= int(*m.Spec.Size):
+		case isShard && ordinal >= resources.SizesOf(m).Exist:
 			extras = append(extras, have.APIObject)
 		}
 	}

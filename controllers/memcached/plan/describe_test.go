@@ -24,8 +24,8 @@ func describe(a plan.Actions) (lines []string) {
 	if a.Finalizer.Remove {
 		add("remove the finalizer%s", messageOf(a.Finalizer.Event))
 	}
-	if a.Secret != nil {
-		add("create Secret %s", a.Secret.Name)
+	for _, secret := range a.Secrets {
+		add("create Secret %s", secret.Name)
 	}
 	if a.Binding != nil {
 		add("%s Secret %s", map[bool]string{true: "create", false: "update"}[a.Binding.UID == ""], a.Binding.Name)

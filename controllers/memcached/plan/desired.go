@@ -9,9 +9,9 @@ import (
 )
 
 // desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
-// serve the list of auto discovery.
-func desiredShards(obs *observation.Observation, shards []shard.State, d rollout.Decision, list string) []resources.Shard {
-	desired := make([]resources.Shard, *obs.Memcached.Spec.Size)
+// serve the list of auto discovery, and those of new shards get their keys first.
+func desiredShards(obs *observation.Observation, shards []shard.State, d rollout.Decision, list string, scaling Scaling) []resources.Shard {
+	desired := make([]resources.Shard, resources.SizesOf(obs.Memcached).Exist)
 	for ordinal := range desired {
 		desired[ordinal].Revision = obs.UpdateRevision
 		if len(shards) > 0 && shards[0].Ordinal == 0 { // an update reaches shard 0 first
@@ -23,6 +23,9 @@ func desiredShards(obs *observation.Observation, shards []shard.State, d rollout
 	}
 	for ordinal := range desired {
 		desired[ordinal].Discovery = list
+		if s := scaling.Status; s != nil && ordinal >= int(s.From) { // others are annotated while they serve
+			desired[ordinal].Scaling = scaling.requests[ordinal]
+		}
 	}
 	return desired
 }

@@ -81,11 +81,7 @@ func planDiscovery(obs *observation.Observation, shards []shard.State, options r
 		if pod.Annotations[annotations.Discovery] == p.list {
 			continue
 		}
-		var value any
-		if p.list != "" {
-			value = p.list
-		}
-		p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Discovery, value))
+		p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Discovery, orNil(p.list)))
 	}
 	return p
 }
@@ -128,7 +124,7 @@ func serversToList(obs *observation.Observation, shards []shard.State, listed []
 	for i := range shards {
 		ready[shards[i].Name] = shards[i].IsReady
 	}
-	for ordinal, name := range obs.Names {
+	for ordinal, name := range obs.Listed() {
 		if ordinal >= len(listed) && len(listed) > 0 && !ready[name] {
 			break
 		}

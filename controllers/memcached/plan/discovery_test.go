@@ -18,6 +18,7 @@ func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 	const size = 128
 	m := &v1beta1.Memcached{}
 	m.Namespace, m.Name = strings.Repeat("n", 63), strings.Repeat("m", 52)
+	m.Spec.Size = new(int32(size))
 	m.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache
 	obs := &observation.Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Objects: map[resources.Key]observation.Object{}}
 	states := make([]shard.State, size)

@@ -11,6 +11,7 @@
 //	refill       fills a shard that was lost
 //	rollout      the next step for one shard, or a gate: what package rollout decides by
 //	step         the step as writes (podpatch), and as desired states of the shards
+//	scaling      which items move when the number of shards changes
 //	discovery    the list of shards that clients with auto discovery read
 //	binding      the Secret that workloads are bound to
 //	resources    the objects that are missing or not up to date; scaling in

@@ -32,6 +32,7 @@ type Plan struct {
 	Refills     Refills
 	FinalBackup FinalBackup
 	Discovery   Discovery
+	Scaling     Scaling
 	Binding     Binding
 	// Servers are the addresses of the shards by ordinal, also of those that don't exist yet.
 	Servers   []string
@@ -53,6 +54,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		FinalBackup: planFinalBackup(obs),
 		Bootstrap:   planBootstrap(obs, shards, problem == nil),
 		Refills:     planRefill(obs, shards),
+		Scaling:     planScaling(obs, shards, options, problem != nil),
 		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
 	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: Soonest(obs.DefaultImageHold.RecheckAfter, stuckIn(obs))}}
@@ -65,7 +67,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Discovery = planDiscovery(obs, shards, options)
 		p.Binding = planBinding(obs, build)
 		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
-			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list)
+			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
 			p.Resources = planResources(obs, build, desired, !p.Decision.NeedsIntervention)
 			if m.Spec.Paused {
 				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
@@ -73,7 +75,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 			all = append(all, p.Resources.Actions, step)
 		}
 		if !m.Spec.Paused {
-			all = append(all, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
+			all = append(all, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
 	p.Servers = options.Servers(m)
@@ -146,13 +148,13 @@ func (p Plan) BeginsReplacement() bool {
 	return p.Decision.Step == rollout.StepSurge && s != nil && s.Rollout.Pod.Revision == s.Rollout.Template
 }
 
-// IsDisruptive reports whether a plan restarts or deletes something that serves.
+// IsDisruptive reports whether a plan restarts or deletes something that serves, or changes which items move.
 func (p Plan) IsDisruptive() bool {
 	switch p.Decision.Step {
 	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepHandOver, rollout.StepRecreate:
 		return true
 	}
-	return len(p.Actions.ScaleIn) > 0 || slices.ContainsFunc(p.Actions.Delete, func(o resources.APIObject) bool {
+	return len(p.Actions.ScaleIn)+len(p.Scaling.Actions.Patch) > 0 || slices.ContainsFunc(p.Actions.Delete, func(o resources.APIObject) bool {
 		return resources.KeyOf(o).Kind == resources.KindService
 	})
 }

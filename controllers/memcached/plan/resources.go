@@ -54,7 +54,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 		return a.Key.Kind == resources.KindReplicaSet && (a.UID == "" || a.Key.Name == resources.ShardName(obs.Memcached.Name, 0))
 	}
 	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, needsKey) {
-		p.Actions.Secret = build.HandoverSecret()
+		p.Actions.Secrets = build.KeySecrets()
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/window"
@@ -28,7 +29,8 @@ func planRollout(obs *observation.Observation, shards []shard.State, checks pref
 func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.Memcached, &obs.Memcached.Spec.UpdateStrategy
 	in := rollout.Input{
-		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
+		Scaling: resources.ScalingOf(m) != nil,
+		Paused:  m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
 		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0),
 	}
 	for _, s := range shards {

@@ -27,7 +27,7 @@ func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := plantest.NewShard(old, update, update)
 	p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepRecordFailure, Message: "memcached crashed"})
-	recorded := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0].Annotations[annotations.Failed]
+	recorded := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0].Annotations[annotations.Failed]
 	want := shard.FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}
 	if got := shard.DecodeRecord[shard.FailureRecord](map[string]string{"": recorded}, ""); got == nil || *got != want {
 		t.Fatalf("record %q", recorded)
@@ -36,14 +36,14 @@ func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	lastUpdate := shard.EncodeRecord(shard.UpdateRecord{Revision: old.Hash(), Method: rollout.Replace})
 	f.Set.Annotations = map[string]string{annotations.Failed: recorded, annotations.Update: lastUpdate}
 	p = f.Plan(rollout.Decision{Shard: "cache-1", Gate: rollout.GateUpdateFailed})
-	desired := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0].Annotations
+	desired := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0].Annotations
 	if desired[annotations.Failed] != recorded || desired[annotations.Update] != lastUpdate {
 		t.Errorf("the next plan has the annotations %q", desired)
 	}
 
 	f.UpdateRevision = shardtest.Revision(t, shardtest.Version("1.6.44"))
 	p = f.Plan(rollout.Decision{})
-	if text, ok := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0].Annotations[annotations.Failed]; ok {
+	if text, ok := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0].Annotations[annotations.Failed]; ok {
 		t.Errorf("for another update revision the record is %q", text)
 	}
 }
@@ -52,11 +52,11 @@ func TestShardThatIsAddedDuringAnUpdateIsLikeShard0(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := plantest.NewShard(old, old, update)
 	p := f.Plan(rollout.Decision{})
-	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[1]; got.Revision.Hash() != old.Hash() || got.Surge {
+	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[1]; got.Revision.Hash() != old.Hash() || got.Surge {
 		t.Errorf("the new shard is %+v, want shard 0's %s", got, old)
 	}
 	p.Shards = nil
-	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[1]; got.Revision.Hash() != update.Hash() {
+	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[1]; got.Revision.Hash() != update.Hash() {
 		t.Errorf("without shards the new one is %s, want %s", got.Revision, update)
 	}
 }
@@ -77,7 +77,7 @@ func TestBrokenPodIsDeletedOnceItsTemplateIsUpdated(t *testing.T) {
 			if a := plan.PlanStep(f.Observation, p.Shards, p.Decision, preflight.Result{}); len(a.Delete) != c.want {
 				t.Errorf("%d deletes, want %d", len(a.Delete), c.want)
 			}
-			if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0].Revision.Hash(); got != update.Hash() {
+			if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0].Revision.Hash(); got != update.Hash() {
 				t.Errorf("desired template %s, want %s", got, update.Hash())
 			}
 		})
@@ -142,11 +142,11 @@ func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
 	old, updated, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.44")), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := plantest.NewShard(old, updated, update)
 	p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepPromoteTemplate})
-	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0]; got.Revision.Hash() != updated.Hash() || got.Surge {
+	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0]; got.Revision.Hash() != updated.Hash() || got.Surge {
 		t.Errorf("desired %+v, want the pod's %s", got, updated)
 	}
 	p.Decision.Step = rollout.StepAwait
-	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0]; got.Revision.Hash() != old.Hash() {
+	if got := plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", plan.Scaling{})[0]; got.Revision.Hash() != old.Hash() {
 		t.Errorf("before that the template is %s, want %s", got.Revision, old)
 	}
 }

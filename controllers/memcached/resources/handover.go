@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// HandoverKeySize is the size of each entry of a handover Secret, in bytes.
-	HandoverKeySize = 32
+	// KeySize is the size of each key of KeySecrets, in bytes.
+	KeySize = 32
 	// handoverKey is the file with a shard's key in its pod.
 	handoverKey = "key"
 	// maxShards is the largest spec.size.
@@ -63,10 +63,15 @@ func HandoverSecretName(m *v1beta1.Memcached) string {
 	return m.Name + "-handover-" + string(m.UID[:min(8, len(m.UID))])
 }
 
-// HandoverSecret returns the Secret with which the pods of a shard authenticate each other and encrypt the items: an
+// KeySecrets returns the Secrets with the keys of a Memcached.
+func (b *Builder) KeySecrets() []*corev1.Secret {
+	return []*corev1.Secret{b.handoverSecret(), b.scalingSecret()}
+}
+
+// handoverSecret returns the Secret with which the pods of a shard authenticate each other and encrypt the items: an
 // entry for each shard that the Memcached can have, without the key, since the operator can't read or change it later.
 // The kubelet needn't watch an immutable one.
-func (b *Builder) HandoverSecret() *corev1.Secret {
+func (b *Builder) handoverSecret() *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{}}
 	secret.Name = HandoverSecretName(b.memcached)
 	for ordinal := range maxShards {

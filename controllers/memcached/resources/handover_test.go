@@ -60,7 +60,7 @@ func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
 // The builder is pure: the keys are added by what creates the Secret.
 func TestSecretOfTheHandoverHasNoKeysYet(t *testing.T) {
 	m := memcached(1, nil)
-	secret := NewBuilder(m, options).HandoverSecret()
+	secret := NewBuilder(m, options).handoverSecret()
 	if secret.Name != "cache-handover-"+string(m.UID) || secret.OwnerReferences[0].UID != m.UID {
 		t.Errorf("the Secret is %+v", secret)
 	}
@@ -76,13 +76,13 @@ func TestSecretOfTheHandoverHasNoKeysYet(t *testing.T) {
 func TestPodMountsTheHandoverKeyOfItsShardOnly(t *testing.T) {
 	m := memcached(1, nil)
 	build := NewBuilder(m, options)
-	entries := build.HandoverSecret().Data
+	entries := build.handoverSecret().Data
 	seen := map[string]bool{}
 	for ordinal := range 128 { // the maximum of spec.size
 		name := ShardName(m.Name, ordinal)
 		pod := build.podTemplate(name, nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}).Spec
 		for _, v := range pod.Volumes {
-			if v.Secret == nil {
+			if v.Secret == nil || *v.Name == scalingVolume {
 				continue
 			}
 			if len(v.Secret.Items) != 1 {

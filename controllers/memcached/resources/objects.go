@@ -79,7 +79,8 @@ func IsExternal(m *v1beta1.Memcached) bool {
 // Keys returns the keys of the objects that a Memcached should have, in the order of their creation:
 // policies and Services before the shards that need them.
 func Keys(m *v1beta1.Memcached) []Key {
-	keys := make([]Key, 0, 4+3**m.Spec.Size)
+	size := SizesOf(m).Exist
+	keys := make([]Key, 0, 4+3*size)
 	if hasNetworkPolicy(m) {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
@@ -88,7 +89,7 @@ func Keys(m *v1beta1.Memcached) []Key {
 		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
 	}
 	keys = append(keys, Key{KindPodDisruptionBudget, m.Name})
-	for ordinal := range int(*m.Spec.Size) {
+	for ordinal := range size {
 		shard := ShardName(m.Name, ordinal)
 		keys = append(keys, Key{KindService, shard})
 		if IsExternal(m) {
@@ -145,9 +146,11 @@ func (o Options) Server(namespace, service string) string {
 	return fmt.Sprintf("%s:%d", o.Host(namespace, service), agentwire.MemcachedPort)
 }
 
-// Servers returns the addresses of a Memcached's shards by ordinal.
-func (o Options) Servers(m *v1beta1.Memcached) []string {
-	servers := make([]string, *m.Spec.Size)
+// Servers returns the addresses of the shards that clients know, by ordinal.
+func (o Options) Servers(m *v1beta1.Memcached) []string { return o.servers(m, SizesOf(m).Listed) }
+
+func (o Options) servers(m *v1beta1.Memcached, size int) []string {
+	servers := make([]string, size)
 	for ordinal := range servers {
 		servers[ordinal] = o.Server(m.Namespace, ShardName(m.Name, ordinal))
 	}
@@ -224,6 +227,8 @@ type Shard struct {
 	AvoidNode string
 	// Discovery is the list of the shards that its next pod serves; empty for none.
 	Discovery string
+	// Scaling is which items its next pod gets of other shards before clients use it; empty for none.
+	Scaling string
 	// Annotations of its ReplicaSet.
 	Annotations map[string]string
 }

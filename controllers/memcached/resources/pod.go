@@ -73,12 +73,16 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec, name)
+		b.addScaling(&spec)
 		pod.WithAnnotations(map[string]string{
 			annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict)),
 		})
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
+	}
+	if shard.Scaling != "" {
+		pod.WithAnnotations(map[string]string{annotations.Scaling: shard.Scaling})
 	}
 	return pod
 }
@@ -194,6 +198,7 @@ func volumes(memory resource.Quantity) []*corev1ac.VolumeApplyConfiguration {
 			file(agentwire.StopFile, annotations.Stop),
 			file(agentwire.ReceiveFile, annotations.Receive),
 			file(agentwire.DiscoveryFile, annotations.Discovery),
+			file(agentwire.ScalingFile, annotations.Scaling),
 		)),
 	}
 }

@@ -73,7 +73,7 @@ func TestIncompletePodRevisionIsNotParsed(t *testing.T) {
 // A new field of the API belongs to one of the two lists.
 func TestPodRevisionHasTheFieldsThatConcernAPod(t *testing.T) {
 	concerns := []string{"Memory", "Resources", "Config", "Pod", "TLS", "Auth"}
-	others := []string{"Size", "Access", "UpdateStrategy", "Backup", "Monitoring", "DeletionPolicy", "Paused", "Version"} // the last is in the resolved image
+	others := []string{"Size", "Access", "Scaling", "UpdateStrategy", "Backup", "Monitoring", "DeletionPolicy", "Paused", "Version"} // the last is in the resolved image
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	base := hashOf(memcached(3, nil), image)
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1beta1.MemcachedSpec]()) {

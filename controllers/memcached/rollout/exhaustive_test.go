@@ -137,6 +137,7 @@ var everyStrategy = []Input{
 	{SinceUpdate: time.Second, MinPeriod: time.Minute},
 	{SinceUpdate: -1, WindowOpensIn: time.Minute},
 	{SinceUpdate: -1, RestoreRunning: "fill"},
+	{SinceUpdate: -1, Scaling: true},
 	{SinceUpdate: time.Hour, Recovery: &Recovery{Shard: "cache-1", Before: 1, Share: 0.9, Waited: time.Hour, Timeout: time.Minute}},
 }
 
@@ -199,13 +200,13 @@ func equalShards(a, b Shard) bool {
 	return a == b
 }
 
-// The node takes the pod with it, whether a window is open or not.
+// The node takes the pod with it, whether a window is open or not, and whether items move to other shards.
 func TestNothingDelaysTheMoveFromANodeThatIsAboutToGo(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		in := Input{
 			Shards: []Shard{{Name: "cache-0", Target: updated, Template: former, Leaves: leaves, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
 				ToTarget: Change{Method: Replace, Description: "moves", ReplacementAnnounced: true}}},
-			MinPeriod: time.Hour, WindowOpensIn: time.Hour, Recovery: &Recovery{Shard: "cache-0", Before: 1, Share: 1, Timeout: time.Hour},
+			MinPeriod: time.Hour, WindowOpensIn: time.Hour, Scaling: true, Recovery: &Recovery{Shard: "cache-0", Before: 1, Share: 1, Timeout: time.Hour},
 		}
 		if d := Next(in); leaves != (d.Gate == "" && d.Step == StepSurge) {
 			t.Errorf("the node is about to go: %t, and the decision %+v", leaves, d)
@@ -228,6 +229,7 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 			in.Preflight, in.PreflightReason, in.Shards[0].ToTarget.Method = Underway, "checking", Recreate
 		},
 		GateSecretInvalid:     func(in *Input) { in.Shards[0].ToTarget.SecretError = "tls.crt expired" },
+		GateScaling:           func(in *Input) { in.Scaling = true },
 		GateShardInTransition: func(in *Input) { in.Shards[1].Pod.Terminating = true },
 		GateShardUnavailable: func(in *Input) {
 			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, updated

@@ -13,6 +13,7 @@ const (
 	GateUpdatePathNotAllowed     Gate = "UpdatePathNotAllowed"
 	GateImageNotVerified         Gate = "ImageNotVerified"
 	GateSecretInvalid            Gate = "SecretInvalid"
+	GateScaling                  Gate = "Scaling"
 	GateShardInTransition        Gate = "ShardInTransition"
 	GateShardUnavailable         Gate = "ShardUnavailable"
 	GateMinPeriodNotElapsed      Gate = "MinPeriodNotElapsed"
@@ -32,6 +33,7 @@ var gates = []gate{
 	pathForbidden,            // the update isn't allowed by the spec
 	imageUnverified,          // the image hasn't passed its preflight checks
 	secretInvalid,            // the shard can't use a Secret
+	scaling,                  // items move to other shards
 	shardInTransition,        // a shard is starting, moving, or yet to report its start
 	shardUnavailable,         // a shard is missing or doesn't serve
 	minPeriodNotElapsed,      // the previous shard was updated too recently
@@ -72,6 +74,10 @@ func imageUnverified(in Input, s Shard) (Decision, bool) {
 func secretInvalid(_ Input, s Shard) (Decision, bool) {
 	reason := s.ToTarget.SecretError
 	return requeueAfter(blockedBy(s, GateSecretInvalid, reason), progressPoll), reason != ""
+}
+
+func scaling(in Input, s Shard) (Decision, bool) {
+	return blockedBy(s, GateScaling, "waiting until the number of shards has changed"), in.Scaling && !s.Leaves
 }
 
 func shardInTransition(in Input, s Shard) (Decision, bool) {

@@ -175,6 +175,8 @@ type Input struct {
 	WindowOpensIn time.Duration
 	// Recovery is nil unless the rollout waits for one.
 	Recovery *Recovery
+	// Scaling is whether items move to other shards.
+	Scaling bool
 	// RestoreRunning is the name of a restore that writes into the shards; empty when there is none.
 	RestoreRunning string
 }

@@ -51,6 +51,15 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 		p.Pass, p.Items, p.Total = bounded(p.Pass, math.MaxInt32), bounded(p.Items, maxCount), bounded(p.Total, maxCount)
 		agent.Handover = &p
 	}
+	if agent.Scaling != nil {
+		s := *agent.Scaling
+		for _, n := range []*int64{&s.Moved, &s.Total, &s.Deleted, &s.Purged} {
+			*n = bounded(*n, maxCount)
+		}
+		s.StaleSeconds = bounded(s.StaleSeconds, maxSeconds)
+		s.Problem, s.Error = text.Truncate(s.Problem, maxSecretMessage), text.Truncate(s.Error, maxSecretMessage)
+		agent.Scaling = &s
+	}
 	if agent.Secrets != nil {
 		secrets := *agent.Secrets
 		c := &secrets.Certificate

@@ -61,6 +61,7 @@ var changes = []struct {
 	}, method: rollout.None},
 	{field: "updateStrategy", name: "disabled", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled }, method: rollout.None},
 	{field: "updateStrategy", name: "changed", to: func(s *v1beta1.MemcachedSpec) { s.UpdateStrategy = v1beta1.UpdateStrategy{} }, method: rollout.None},
+	{field: "scaling", name: "cold", to: func(s *v1beta1.MemcachedSpec) { s.Scaling.Mode = v1beta1.ScalingCold }, method: rollout.None},
 	{field: "access.hashing", name: "algorithm is set", to: func(s *v1beta1.MemcachedSpec) { s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} }, method: rollout.None},
 	{field: "backup.bootstrap", name: "set later", to: func(s *v1beta1.MemcachedSpec) { s.Backup.Bootstrap = &v1beta1.Bootstrap{} }, method: rollout.None},
 	{field: "backup.final", name: "a store is added", to: func(s *v1beta1.MemcachedSpec) { s.Backup.Final = &v1beta1.FinalBackup{} }, method: rollout.None},

@@ -15,16 +15,18 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // conditions returns Available, Progressing and Degraded.
 func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
-	unready := unreadyShards(s, int(*obs.Memcached.Spec.Size))
+	size := resources.SizesOf(obs.Memcached).Listed
+	unready := unreadyShards(s, size)
 	degraded = condition.New(v1beta1.ConditionDegraded, false, v1beta1.ReasonAsExpected, "no problems detected")
 	if problem != nil {
 		degraded = condition.New(v1beta1.ConditionDegraded, true, problem.Reason, problem.Message)
 	}
-	return availableCondition(s, *obs.Memcached.Spec.Size, unready), progressingCondition(obs, p, res, s, unready), degraded
+	return availableCondition(s, int32(size), unready), progressingCondition(obs, p, res, s, unready), degraded //nolint:gosec // at most 128 by the CRD
 }
 
 func availableCondition(s v1beta1.MemcachedStatus, size int32, unready []string) metav1.Condition {
@@ -60,6 +62,14 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", resources.JoinKeys(p.Resources.Leftovers)))
 	case s.Bootstrap.IsRunning():
 		return progressing(true, v1beta1.ReasonBootstrapping, s.Bootstrap.Message)
+	case s.Scaling != nil && p.Rejected == nil:
+		reason := v1beta1.ReasonScalingOut
+		if p.Scaling.WaitsForUser {
+			reason = v1beta1.ReasonWaitingForClients
+		} else if s.Scaling.From > s.Scaling.To {
+			reason = v1beta1.ReasonScalingIn
+		}
+		return progressing(!p.Scaling.WaitsForUser, reason, scalingMessage(s.Scaling))
 	case s.Size < size && p.Rejected == nil:
 		return progressing(true, v1beta1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Size > size && p.Rejected == nil && p.Discovery.Delay > 0:
@@ -78,6 +88,15 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 	}
 }
 
+// scalingMessage describes how far a change of the number of shards is.
+func scalingMessage(s *v1beta1.ScalingStatus) string {
+	message := fmt.Sprintf("from %d to %d shards: %s", s.From, s.To, s.Step)
+	if s.Message != "" {
+		message += "; " + s.Message
+	}
+	return text.Truncate(message, v1beta1.MaxMessage)
+}
+
 // health returns what tools wait for, with the reason and the message of the condition that decides it. A problem that
 // requires manual intervention stalls the Memcached. A Memcached of size 0 is ready when its shards are deleted. While an
 // update waits at a gate, Progressing is False and the Memcached isn't ready, but the gate opens by itself unless
@@ -92,7 +111,7 @@ func health(m *v1beta1.Memcached, s v1beta1.MemcachedStatus, available, progress
 		return condition.Stalled, degraded.Reason, degraded.Message
 	case s.Bootstrap.IsRunning():
 		return h, v1beta1.ReasonBootstrapping, s.Bootstrap.Message
-	case progressing.Status == metav1.ConditionTrue || s.Update != nil:
+	case progressing.Status == metav1.ConditionTrue || s.Update != nil || s.Scaling != nil:
 		return h, progressing.Reason, progressing.Message
 	case available.Status == metav1.ConditionTrue || available.Reason == v1beta1.ReasonNoShards:
 		h = condition.Ready

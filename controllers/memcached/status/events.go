@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
@@ -16,17 +17,18 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
 func Events(was, next v1beta1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
-	return slices.Concat(memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
+	return slices.Concat(scalingEvents(was, next, p.Scaling.Cold), memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
 }
 
 // memcachedEvents returns those of the Memcached.
 func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.Event {
 	var events []event.Event
-	if was.ObservedGeneration > 0 && was.Size != next.Size {
+	if was.ObservedGeneration > 0 && was.Size != next.Size && was.Scaling == nil {
 		hazard := ""
 		if 0 < next.Size && next.Size < was.Size {
 			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
@@ -43,6 +45,34 @@ func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.
 		events = append(events, event.Warning(after.Reason, "%s", after.Message))
 	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
 		events = append(events, event.Normal(after.Reason, "%s", after.Message))
+	}
+	return events
+}
+
+// scalingEvents returns those of items that move to other shards. cold is why they don't although the number of shards changes.
+func scalingEvents(was, next v1beta1.MemcachedStatus, cold string) (events []event.Event) {
+	before, after := ptr.Deref(was.Scaling, v1beta1.ScalingStatus{}), next.Scaling
+	if after == nil {
+		if cold != "" && len(was.Servers) != len(next.Servers) {
+			events = append(events, event.Normal(v1beta1.EventScaledCold, "from %d to %d shards; keys that move are missing at first. To copy their items: %s", len(was.Servers), len(next.Servers), cold))
+		}
+		return events
+	}
+	if after.Step == before.Step && after.ID == before.ID {
+		return nil
+	}
+	size := fmt.Sprintf("from %d to %d shards", after.From, after.To)
+	switch after.Step {
+	case v1beta1.ScalingCopying:
+		events = append(events, event.Normal(v1beta1.EventScalingStarted, "%s: copying the items of the keys that move", size))
+	case v1beta1.ScalingWaiting:
+		events = append(events, event.Normal(v1beta1.EventScalingPublished, "%s: copied %s items; give your clients the new list in status.servers", size, text.Thousands(after.Moved)))
+	case v1beta1.ScalingFinishing:
+		if after.Problem != "" {
+			events = append(events, event.Warning(v1beta1.EventScaledCold, "%s; keys that move are missing at first: %s", size, after.Problem))
+		} else if before.Step == v1beta1.ScalingClosing {
+			events = append(events, event.Normal(v1beta1.EventScalingFinished, "%s: copied %s items; a client could read a value %s after another one had changed it", size, text.Thousands(after.Moved), milliseconds(after.StaleMilliseconds)))
+		}
 	}
 	return events
 }

@@ -25,7 +25,7 @@ func externalStatus(obs *observation.Observation) *v1beta1.ExternalStatus {
 	}
 	s := &v1beta1.ExternalStatus{}
 	var missing []string
-	for _, name := range obs.Names {
+	for _, name := range obs.Listed() {
 		address := externalAddress(obs, name)
 		if address == "" {
 			missing = append(missing, name)
@@ -36,7 +36,7 @@ func externalStatus(obs *observation.Observation) *v1beta1.ExternalStatus {
 	var messages []string
 	if len(missing) > 0 {
 		messages = append(messages, fmt.Sprintf("%d of %d shards have no external address, such as %s; check the events of the Service %s, and whether the cluster has a controller for load balancers",
-			len(missing), len(obs.Names), missing[0], resources.ExternalKey(missing[0]).Name))
+			len(missing), len(obs.Listed()), missing[0], resources.ExternalKey(missing[0]).Name))
 	}
 	if !admitsAddresses(obs.Memcached.Spec.Access.NetworkPolicy) {
 		messages = append(messages, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.access.networkPolicy.allowedClients")

@@ -30,7 +30,7 @@ func shardOrdinals(obs *observation.Observation, res plan.Result) []int {
 	for _, s := range obs.Memcached.Status.Shards {
 		ordinal, ok := resources.Ordinal(name, s.Name)
 		_, exists := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: s.Name}]
-		if ok && !exists && ordinal < int(*obs.Memcached.Spec.Size) {
+		if ok && !exists && ordinal < resources.SizesOf(obs.Memcached).Exist {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
@@ -108,6 +108,8 @@ func handoverProgress(obs *observation.Observation, name string) string {
 		agent, ok := obs.Receiving[pod.Name]
 		switch {
 		case !ok:
+		case agent.Scaling != nil && agent.Scaling.ID != "":
+			return "pod " + pod.Name + " gets the items of other shards"
 		case agent.Phase == agentwire.PhaseFollowing:
 			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"
 		case agent.Handover == nil || agent.Handover.Total <= 0:

@@ -16,13 +16,14 @@ import (
 // Make returns the status of what was observed, planned and written.
 func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.Time) v1beta1.MemcachedStatus {
 	m := obs.Memcached
-	size := int(*m.Spec.Size)
+	size := resources.SizesOf(m).Listed
 	s := v1beta1.MemcachedStatus{
 		ObservedGeneration: m.Generation,
 		Image:              obs.Image.Reference,
 		DefaultImage:       obs.DefaultImage,
 		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
 		Bootstrap:          p.Bootstrap.Status,
+		Scaling:            p.Scaling.Status,
 	}
 	if p.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
@@ -74,7 +75,7 @@ func bindingStatus(m *v1beta1.Memcached, p plan.Binding, res plan.Result) *v1bet
 	case p.Status == nil:
 		return m.Status.Binding
 	case secret != nil && res.Applied[resources.KeyOf(secret)]:
-		return &v1beta1.BindingStatus{Name: secret.Name, Size: *m.Spec.Size}
+		return &v1beta1.BindingStatus{Name: secret.Name, Size: int32(resources.SizesOf(m).Listed)} //nolint:gosec // at most 128 by the CRD
 	default:
 		return p.Status
 	}

@@ -1,0 +1,259 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// Items move when the number of shards changes: the targets, which get keys of other shards, copy them, and keep them equal while clients
+// have either list. The status has a step before anything depends on it. By what the targets report, the next step follows. A problem that a
+// target reports is final: that target gets no items, and the others don't wait for it.
+
+const (
+	// scalingPoll is how often the agents of the targets are queried, and switchPoll while clients get the new list.
+	scalingPoll, switchPoll = 2 * time.Second, 30 * time.Second
+	// discoverySwitch is after how many seconds all clients of auto discovery have read a list.
+	discoverySwitch = 120
+)
+
+// requestedSteps are the steps that the targets are requested to complete.
+var requestedSteps = map[v1beta1.ScalingStep]agentwire.ScalingStep{
+	v1beta1.ScalingCopying: agentwire.ScalingCopy, v1beta1.ScalingPublishing: agentwire.ScalingPublished,
+	v1beta1.ScalingWaiting: agentwire.ScalingPublished, v1beta1.ScalingClosing: agentwire.ScalingClose,
+}
+
+// planScaling decides how a change of the number of shards continues. If the spec is rejected, it doesn't.
+func planScaling(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) Scaling {
+	m := obs.Memcached
+	p := Scaling{Status: m.Status.Scaling.DeepCopy(), Cold: resources.ColdScaling(m), requests: map[int]string{}}
+	if m.Spec.Paused || m.DeletionTimestamp != nil {
+		return p
+	}
+	switch current := resources.ScalingOf(m).DeepCopy(); {
+	case current != nil && p.Status == nil:
+		p.Status = beginScaling(m, current.From, obs.Now)
+	case isRejected:
+		return p
+	case current != nil && resources.ColdReason(m, current.From, current.To) != "":
+		p.finish(resources.ColdReason(m, current.From, current.To))
+	case current != nil:
+		for ordinal := range int(current.To) {
+			if step := requestedSteps[current.Step]; step != "" && current.IsTarget(ordinal) {
+				p.requests[ordinal] = options.ScalingRequest(m, current, ordinal, step)
+			}
+		}
+		p.Status, p.Actions.RequeueAfter = current, scalingPoll
+		p.advance(obs, shards, options)
+	case m.Status.Size == *m.Spec.Size:
+		p.Status = nil
+	}
+	if s := p.Status; s != nil {
+		s.Message, s.Problem = text.Truncate(s.Message, v1beta1.MaxMessage), text.Truncate(s.Problem, v1beta1.MaxMessage)
+	}
+	for ordinal, name := range obs.Names { // one that will be deleted doesn't serve before
+		for _, pod := range obs.Pods[name] {
+			if want := p.requests[ordinal]; pod.Annotations[annotations.Scaling] != want && pod.DeletionTimestamp == nil && !podresult.IsFinished(pod) {
+				p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Scaling, orNil(want)))
+			}
+		}
+	}
+	return p
+}
+
+// beginScaling returns the change from a number of shards, whose items no change moves, to that of the spec.
+func beginScaling(m *v1beta1.Memcached, from int32, now time.Time) *v1beta1.ScalingStatus {
+	to := *m.Spec.Size
+	p := Scaling{Status: &v1beta1.ScalingStatus{ID: fmt.Sprintf("%d-%d-%d", from, to, now.UnixMilli()), From: from, To: to,
+		Step: v1beta1.ScalingPreparing, StartTime: metav1.NewTime(now.Truncate(time.Second))}}
+	if reason := resources.ColdReason(m, from, to); from == to {
+		p.finish("")
+	} else if reason != "" {
+		p.finish(reason)
+	}
+	return p.Status
+}
+
+// finish lets the spec decide about the shards. With a problem, no items have moved that clients find on their new shard only.
+func (p *Scaling) finish(problem string) {
+	p.Status.Step, p.Status.Problem, p.Status.Message = v1beta1.ScalingFinishing, problem, ""
+}
+
+// advance sets the next step if the current one is completed, and the message.
+func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, options resources.Options) {
+	m, s := obs.Memcached, p.Status
+	is := func(steps ...v1beta1.ScalingStep) bool { return slices.Contains(steps, s.Step) }
+	if s.To != *m.Spec.Size && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying) {
+		p.Status = beginScaling(m, s.From, obs.Now)
+		return
+	}
+	var reports targetReports
+	if is(v1beta1.ScalingPreparing) {
+		reports = preparation(obs, shards)
+		if len(options.ScalingRequest(m, s, 0, "")) > resources.MaxScalingRequest {
+			reports.problems, reports.problem = reports.targets, "the names of the servers are too long"
+		}
+	} else {
+		reports = reportsOf(obs, shards, s)
+		s.StaleMilliseconds = max(s.StaleMilliseconds, reports.staleMilliseconds)
+	}
+	s.Message = reports.waiting
+	switch {
+	case reports.problems == reports.targets && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying, v1beta1.ScalingPublishing):
+		p.finish(reports.problem)
+	case is(v1beta1.ScalingWaiting):
+		at, why := switchedAt(obs, s)
+		s.Message, p.WaitsForUser, p.Actions.RequeueAfter = why, at.IsZero(), switchPoll
+		if left := at.Sub(obs.Now); left > 0 {
+			p.Actions.RequeueAfter = min(left, switchPoll)
+		} else if !at.IsZero() {
+			s.Step, s.Message = v1beta1.ScalingClosing, ""
+		}
+	case reports.waiting != "":
+	case is(v1beta1.ScalingPreparing):
+		s.Step = v1beta1.ScalingCopying
+	case is(v1beta1.ScalingCopying):
+		s.Step, s.Moved = v1beta1.ScalingPublishing, reports.moved
+	case is(v1beta1.ScalingPublishing):
+		s.Step, s.PublishTime = v1beta1.ScalingWaiting, new(metav1.NewTime(obs.Now.Truncate(time.Second)))
+	case *m.Spec.Size != s.To:
+		p.Status = beginScaling(m, s.To, obs.Now)
+	default:
+		p.finish("")
+	}
+}
+
+// targetReports is what the agents of the targets report.
+type targetReports struct {
+	targets, problems int
+	// problem of the first target that has one, and what a step waits for; empty for none.
+	problem, waiting         string
+	moved, staleMilliseconds int64
+}
+
+// preparation returns what keeps the shards from taking part.
+func preparation(obs *observation.Observation, shards []shard.State) targetReports {
+	r := targetReports{targets: len(obs.Names)}
+	for _, name := range obs.Names {
+		s := shard.Named(shards, name)
+		if s == nil || !isSettled(s.Rollout) {
+			r.waiting = fmt.Sprintf("waiting for shard %s", name)
+			continue
+		}
+		agent, answered := obs.Answers[s.Active.Name]
+		switch {
+		case !resources.CanHandOver(s.Active), answered && agent.Scaling == nil && agent.HandoverPort != 0:
+			r.problems = r.targets
+			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator, or without handovers; replace the pods of all shards: kubectl annotate pod %[1]s %s=1", s.Active.Name, v1beta1.AnnotationMove)
+		case !answered || agent.Scaling == nil:
+			r.waiting = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name)
+		}
+	}
+	if r.waiting != "" {
+		r.waiting += "; to change the number of shards without the items, set spec.scaling.mode to Cold"
+	}
+	return r
+}
+
+// isSettled reports whether a shard serves with its only pod, and no update of it is in progress.
+func isSettled(s rollout.Shard) bool {
+	return s.Pod.State == rollout.Serving && s.Pod.Outcome != rollout.Pending && !s.Pod.Terminating && s.Next == nil && !s.PredecessorTerminating && s.Pod.Revision == s.Template
+}
+
+// reportsOf returns what the targets report of the current step.
+func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1beta1.ScalingStatus) (r targetReports) {
+	order := []agentwire.ScalingStep{agentwire.ScalingCopy, agentwire.ScalingPublished, agentwire.ScalingClose}
+	var total int64
+	var failure, waiting string
+	for ordinal := range int(scaling.To) {
+		if !scaling.IsTarget(ordinal) {
+			continue
+		}
+		r.targets++
+		name := resources.ShardName(obs.Memcached.Name, ordinal)
+		report := agentwire.ScalingStatus{}
+		s := shard.Named(shards, name)
+		if s != nil && s.Active != nil && s.Active.DeletionTimestamp == nil {
+			if agent := obs.Answers[s.Active.Name]; agent.Scaling != nil && agent.Scaling.ID == scaling.ID {
+				report = *agent.Scaling
+			}
+		}
+		r.moved, total = r.moved+report.Moved, total+max(report.Total, report.Moved)
+		r.staleMilliseconds = max(r.staleMilliseconds, int64(report.StaleSeconds*1000))
+		isReached := slices.Index(order, report.Step) >= slices.Index(order, requestedSteps[scaling.Step])
+		switch {
+		case report.Problem != "":
+			r.problems++
+			r.problem = fmt.Sprintf("shard %s: %s", name, report.Problem)
+		case !isReached, scaling.Step == v1beta1.ScalingPublishing && !s.IsReady:
+			waiting = name
+			if report.Error != "" {
+				failure = fmt.Sprintf("; shard %s: %s", name, report.Error)
+			}
+		}
+	}
+	switch {
+	case waiting == "":
+	case scaling.Step == v1beta1.ScalingCopying && total > 0:
+		r.waiting = fmt.Sprintf("copied %s of %s items%s", text.Percent(min(r.moved, total), total), text.Thousands(total), failure)
+	default:
+		r.waiting = fmt.Sprintf("waiting for shard %s%s", waiting, failure)
+	}
+	return r
+}
+
+// switchedAt returns when no client has the former list; zero until the user says so. why describes what that depends on.
+func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
+	m, since := obs.Memcached, s.PublishTime.Time
+	discovers, published := m.Spec.Access.Discovery.IsEnabled(), m.Status.Discovery
+	for name, o := range obs.Restores {
+		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
+			return obs.Now.Add(switchPoll), fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
+		}
+	}
+	switch {
+	case len(m.Status.Servers) != int(s.To) || discovers && (published == nil || published.Size != s.To):
+		return obs.Now.Add(scalingPoll), fmt.Sprintf("publishing the list of %d shards", s.To)
+	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
+		return obs.Now, ""
+	case discovers && published.LastChangeTime.After(since):
+		since = published.LastChangeTime.Time
+	case m.Spec.Scaling.SwitchSeconds == nil && !discovers:
+		return time.Time{}, fmt.Sprintf("give all clients the new list in status.servers, and then run: kubectl annotate memcached %s %s=%s --overwrite", m.Name, v1beta1.AnnotationScaled, s.ID)
+	}
+	at = since.Add(v1beta1.Seconds(m.Spec.Scaling.SwitchSeconds, discoverySwitch))
+	return at, "all clients have the new list in status.servers at " + at.UTC().Format(time.RFC3339)
+}
+
+// orNil returns the value of an annotation in a patch, which removes an empty one.
+func orNil(value string) any {
+	if value == "" {
+		return nil
+	}
+	return value
+}
+
+// Scaling is how a change of the number of shards continues.
+type Scaling struct {
+	// Status to report; nil if no items move.
+	Status *v1beta1.ScalingStatus
+	// WaitsForUser is whether only the user knows when the next step follows.
+	WaitsForUser bool
+	// Cold is why no items move although the number of shards changes; empty if they do, or if it doesn't.
+	Cold    string
+	Actions Actions
+	// requests of the pods of targets by ordinal.
+	requests map[int]string
+}

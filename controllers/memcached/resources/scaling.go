@@ -1,0 +1,127 @@
+package resources
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// scalingKey is the entry of the Secret with the key that all shards share, and scalingPath where it is mounted.
+	scalingKey, scalingVolume, scalingPath = "key", "scaling", "/etc/scaling"
+	// MaxScalingRequest is more than the size, in bytes, of the largest request to move items that a pod can have.
+	MaxScalingRequest = 32 << 10
+)
+
+// Sizes are the numbers of shards that exist, and of those that clients know: the first ones.
+type Sizes struct{ Exist, Listed int }
+
+// SizesOf returns the sizes of a Memcached: spec.size, unless items move to other shards. What depends on a step is done when the
+// status has the step.
+func SizesOf(m *v1beta1.Memcached) Sizes {
+	s := ScalingOf(m)
+	if s == nil {
+		return Sizes{int(*m.Spec.Size), int(*m.Spec.Size)}
+	}
+	from, to := int(s.From), int(s.To)
+	switch s.Step {
+	case v1beta1.ScalingPreparing:
+		return Sizes{from, from}
+	case v1beta1.ScalingCopying, v1beta1.ScalingPublishing:
+		return Sizes{max(from, to), from}
+	default:
+		return Sizes{max(from, to), to}
+	}
+}
+
+// ScalingOf returns the change of the number of shards in which items move: that of the status, or one that begins. It is nil if there is
+// none, or no longer.
+func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
+	switch s := m.Status.Scaling; {
+	case s == nil && resizes(m) && ColdReason(m, m.Status.Size, *m.Spec.Size) == "":
+		return &v1beta1.ScalingStatus{From: m.Status.Size, To: *m.Spec.Size, Step: v1beta1.ScalingPreparing}
+	case s == nil || s.Step == v1beta1.ScalingFinishing:
+		return nil
+	default:
+		return s
+	}
+}
+
+// resizes reports whether the spec has another size than that of the status, in which clients know all shards that exist.
+func resizes(m *v1beta1.Memcached) bool {
+	if m.Status.ObservedGeneration <= 0 || m.Status.ObservedGeneration == m.Generation || m.Status.Size == *m.Spec.Size ||
+		len(m.Status.Servers) != int(m.Status.Size) || m.Spec.Paused || m.DeletionTimestamp != nil {
+		return false
+	}
+	for ordinal, server := range m.Status.Servers {
+		if !strings.HasPrefix(server, ShardName(m.Name, ordinal)+".") {
+			return false
+		}
+	}
+	return true
+}
+
+// ColdReason returns why no items move when the number of shards changes, and what to do; empty if they can.
+func ColdReason(m *v1beta1.Memcached, from, to int32) string {
+	switch hashing, fewer := m.Spec.Access.Hashing, min(from, to); {
+	case m.Spec.Scaling.Mode == v1beta1.ScalingCold:
+		return "spec.scaling.mode is Cold"
+	case hashing == nil:
+		return "set spec.access.hashing to what your clients use"
+	case !HandsOver(m):
+		return "set spec.updateStrategy.handover.mode to another value than Disabled"
+	case fewer < 2:
+		return "it requires two shards or more before and after"
+	case hashing.Algorithm == v1beta1.HashModulo && max(from, to)%fewer != 0:
+		return "with Modulo, it requires a multiple of the smaller number of shards"
+	}
+	return ""
+}
+
+// ColdScaling returns why no items move although the spec has another size than the status that clients know; empty if they do, or
+// if there are none.
+func ColdScaling(m *v1beta1.Memcached) string {
+	if !resizes(m) || m.Status.Size == 0 || *m.Spec.Size == 0 {
+		return ""
+	}
+	return ColdReason(m, m.Status.Size, *m.Spec.Size)
+}
+
+// ScalingRequest returns what the pod of a shard has to know of a change of the number of shards, for which there is no ColdReason.
+func (o Options) ScalingRequest(m *v1beta1.Memcached, s *v1beta1.ScalingStatus, ordinal int, step agentwire.ScalingStep) string {
+	r := agentwire.Scaling{
+		ID: s.ID, Ring: string(m.Spec.Access.Hashing.Algorithm), Ordinal: ordinal, Step: step,
+		From: v1beta1.HashedNames(m, o.servers(m, int(s.From))), To: v1beta1.HashedNames(m, o.servers(m, int(s.To))),
+	}
+	for ordinal := range int(s.From) {
+		r.Agents = append(r.Agents, fmt.Sprintf("%s:%d", o.Host(m.Namespace, ShardName(m.Name, ordinal)), agentwire.Port))
+	}
+	return r.String()
+}
+
+// scalingSecretName returns the name of the Secret with the key that all shards of a Memcached share.
+func scalingSecretName(m *v1beta1.Memcached) string {
+	return m.Name + "-scaling-" + string(m.UID[:min(8, len(m.UID))])
+}
+
+// scalingSecret returns the Secret with which shards authenticate each other and encrypt the items that move, without the key. A shard's
+// key of handovers is no other shard's.
+func (b *Builder) scalingSecret() *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: b.owned, Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{scalingKey: nil}}
+	secret.Name = scalingSecretName(b.memcached)
+	return secret
+}
+
+// addScaling adds to the pod of a shard what it needs to move items to other shards. The pod starts without the Secret, too.
+func (b *Builder) addScaling(spec *corev1ac.PodSpecApplyConfiguration) {
+	spec.WithVolumes(corev1ac.Volume().WithName(scalingVolume).WithSecret(corev1ac.SecretVolumeSource().
+		WithSecretName(scalingSecretName(b.memcached)).WithOptional(true).WithDefaultMode(readableByAll).
+		WithItems(corev1ac.KeyToPath().WithKey(scalingKey).WithPath(scalingKey))))
+	spec.Containers[0].WithArgs("-scaling-key", scalingPath+"/"+scalingKey).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(scalingVolume).WithMountPath(scalingPath).WithReadOnly(true))
+}
