@@ -25,6 +25,8 @@ type Cluster struct {
 	Procs map[types.UID]*Proc
 	// Certificate that the Secrets have.
 	Certificate string
+	// Unproven is whether clients use another ring than the spec says.
+	Unproven bool
 	// Misses reports whether a kubelet misses a change of a pod's annotations, until they change again.
 	Misses func() bool
 	// Binds puts a pod on a node where an update cannot; nil updates the pod.

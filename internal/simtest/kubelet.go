@@ -66,6 +66,8 @@ type Proc struct {
 	follows *Proc
 	// followedBy is the pod that serves beside it then; nil for none.
 	followedBy *Proc
+	// moved is what the agent has completed of moving items from other shards.
+	moved agentwire.ScalingStatus
 	// resources in effect. Resized is whether they were changed.
 	resources corev1.ResourceRequirements
 	Resized   bool
@@ -218,10 +220,14 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 			cl.Watcher.Out(pod, ByFault)
 			p.Items, p.Serves, p.receives, p.followedBy = 0, false, true, nil
 		})...)
+	case !p.Serves && p.awaitsKeys(): // until it has them, and clients may use it
 	case !p.Serves:
 		could = append(could, act("serves", func() { p.Serves = true })...)
 	case p.Serves && p.Items < ItemsPerShard:
 		could = append(could, act("is filled by its clients", func() { p.Items = ItemsPerShard })...)
+	}
+	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && p.moved.Problem == "" && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
+		could = append(could, act(fmt.Sprintf("completes step %s of scaling %s", r.Step, r.ID), func() { cl.move(p, r) })...)
 	}
 	if p.Runs && p.unfit != ResourcesText(c.Resources) && !p.cannotShrink(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
 		could = append(could, act("is resized", func() { cl.resize(p, c.Resources) })...)
@@ -230,6 +236,37 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		could = append(could, act("reports its status", func() {})...)
 	}
 	return could
+}
+
+// scaling is which items of other shards the pod was requested to get.
+func (p *Proc) scaling() agentwire.Scaling {
+	r, err := agentwire.ParseScaling(p.brought[annotations.Scaling])
+	if r == nil || err != nil {
+		return agentwire.Scaling{}
+	}
+	return *r
+}
+
+// awaitsKeys reports whether no client may use the shard yet.
+func (p *Proc) awaitsKeys() bool {
+	r := p.scaling()
+	return r.Step == agentwire.ScalingCopy && r.Ordinal >= len(r.From) && p.moved.Problem == ""
+}
+
+// move completes a step of moving items, or finds that clients use another ring.
+func (cl *Cluster) move(p *Proc, r agentwire.Scaling) {
+	p.moved = agentwire.ScalingStatus{ID: r.ID, Step: r.Step, Moved: ItemsPerShard / 4, Total: ItemsPerShard / 4, StaleSeconds: 0.5}
+	if cl.Unproven {
+		p.moved = agentwire.ScalingStatus{ID: r.ID, Problem: "300 of 1,000 keys are where Ketama puts them"}
+	}
+}
+
+// Moved is what the agent reports of moving items from other shards.
+func (p *Proc) Moved() agentwire.ScalingStatus {
+	if p.moved.ID == p.scaling().ID {
+		return p.moved
+	}
+	return agentwire.ScalingStatus{ID: p.scaling().ID}
 }
 
 func (cl *Cluster) newIP() string {
@@ -361,6 +398,7 @@ func (p *Proc) rearm() {
 // load has memcached start with what the data volume holds.
 func (p *Proc) load() {
 	p.Starts++
+	p.moved = agentwire.ScalingStatus{}
 	p.restart, p.Certificate = p.brought[v1beta1.AnnotationRestart], p.cluster.Certificate
 	before := p.saved.items
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.cluster.Clock.Now()}
@@ -449,8 +487,8 @@ func (cl *Cluster) PodOf(p *Proc) *corev1.Pod { return Get[*corev1.Pod](cl.Serve
 func (p *Proc) status() agentwire.Status {
 	var words []string
 	_ = json.Unmarshal([]byte(p.Arguments), &words)
-	phase := agentwire.PhaseServing
-	if p.receives {
+	phase, moved := agentwire.PhaseServing, p.Moved()
+	if p.receives || p.awaitsKeys() {
 		phase = agentwire.PhaseReceiving
 	} else if p.follows != nil {
 		phase = agentwire.PhaseFollowing
@@ -466,7 +504,7 @@ func (p *Proc) status() agentwire.Status {
 		}
 	}
 	return agentwire.Status{
-		Secrets: secrets, Phase: phase, PodUID: string(p.uid), Version: VersionIn(p.Image), Arguments: words, ArgumentsError: p.problem,
+		Secrets: secrets, Scaling: &moved, Phase: phase, PodUID: string(p.uid), Version: VersionIn(p.Image), Arguments: words, ArgumentsError: p.problem,
 		AnnouncedStop: p.announced(), Restart: p.restart, Start: p.start, Items: p.Items,
 		RecentGets: 5000, RecentHits: 4000, Gets: 5000, Hits: 4000,
 	}
@@ -531,7 +569,7 @@ func (p *Proc) Crash() {
 	if pod := p.cluster.PodOf(p); pod != nil && pod.UID == p.uid {
 		p.Runs = p.Image == Container(pod).Image
 	}
-	p.Serves, p.Items, p.saved, p.used, p.stopRead = false, 0, savedItems{}, "", time.Time{}
+	p.Serves, p.Items, p.saved, p.used, p.stopRead, p.moved = false, 0, savedItems{}, "", time.Time{}, agentwire.ScalingStatus{}
 	p.Containers++
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "it crashed", At: p.cluster.Clock.Now()}
 	p.cluster.writeStatus(p)

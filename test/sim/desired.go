@@ -30,7 +30,7 @@ func (w *World) desired(m *v1beta1.Memcached) v1beta1.MemcachedSpec {
 	spec := *m.Spec.DeepCopy()
 	spec.Pod.Image = w.imageOf(&spec)
 	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
-	spec.UpdateStrategy, spec.Backup, spec.Access = v1beta1.UpdateStrategy{}, v1beta1.BackupPolicy{}, v1beta1.MemcachedAccess{}
+	spec.UpdateStrategy, spec.Backup, spec.Access, spec.Scaling = v1beta1.UpdateStrategy{}, v1beta1.BackupPolicy{}, v1beta1.MemcachedAccess{}, v1beta1.ScalingSpec{}
 	return spec
 }
 

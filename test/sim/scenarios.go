@@ -146,6 +146,18 @@ var scenarios = map[string]scenario{
 	"a version, and all pods get another image":                         {begins: upstream, policy: mirrors, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1")}, keeps: true, settles: true},
 	"a version, and back in the middle, and new pods get another image": {begins: upstream, policy: mirrorsNewPods, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0"), set(spec{"version": middle})}, keeps: true, settles: true},
 
+	"warm: scaling out": {begins: warm(2), then: []func(*World){set(spec{"size": int64(4)}), happens("scaling Closing")}, seconds: 60, keeps: true, settles: true},
+	"warm: scaling in":  {begins: warm(4), then: []func(*World){set(spec{"size": int64(2)}), happens("scaling Closing")}, seconds: 60, keeps: true, settles: true},
+	"warm: scaling out, and back while items are copied": {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingCopying), set(spec{"size": int64(2)})}, keeps: true, settles: true},
+	"warm: scaling in, and back while items are copied":  {begins: warm(3), then: []func(*World){set(spec{"size": int64(2)}), untilScaling(v1beta1.ScalingCopying), set(spec{"size": int64(3)})}, keeps: true, settles: true},
+	"warm: scaling out, and further while copied":        {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingCopying), set(spec{"size": int64(4)})}, keeps: true, settles: true},
+	"warm: scaling out, and back after the list is new":  {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"size": int64(2)})}, keeps: true, settles: true},
+	"warm: scaling out, and cold then":                   {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingCopying), set(spec{"scaling": spec{"mode": "Cold"}})}, keeps: true, settles: true},
+	"warm: scaling out with another ring":                {begins: warm(2), then: []func(*World){unproven, set(spec{"size": int64(3)})}, keeps: true, settles: true},
+	"warm: scaling out, and a new shard is lost":         {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), deletesPod("cache-2")}, settles: true},
+	"warm: scaling in, and a version":                    {begins: spec{"size": int64(3), "version": middle, "access": hashed["access"], "scaling": hashed["scaling"]}, then: []func(*World){set(spec{"size": int64(2)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": newest}), blocks(v1beta1.GateScaling)}, seconds: 2, keeps: true, settles: true},
+	"warm: scaling out until the user confirms it":       {begins: spec{"size": int64(2), "access": hashed["access"]}, then: []func(*World){set(spec{"size": int64(3)}), isWaiting, (*World).confirm}, seconds: 60, keeps: true, settles: true},
+
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
 	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(simtest.KindService, "cache-1"), frees(simtest.KindService, "cache-1")}, seconds: 40, keeps: true},
@@ -155,6 +167,40 @@ var scenarios = map[string]scenario{
 	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"pod": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
+
+// hashed is what a spec has if items move when the number of shards changes.
+var hashed = spec{"access": spec{"hashing": spec{"algorithm": "Ketama"}}, "scaling": spec{"switchSeconds": int64(20)}}
+
+func warm(size int64) spec {
+	return spec{"size": size, "access": hashed["access"], "scaling": hashed["scaling"]}
+}
+
+// untilScaling plays until the status has a step.
+func untilScaling(step v1beta1.ScalingStep) func(*World) {
+	return func(w *World) {
+		for range 1000 {
+			if m := simtest.Get[*v1beta1.Memcached](w.Server, "cache"); m.Status.Scaling != nil && m.Status.Scaling.Step == step {
+				return
+			}
+			w.Step(idleUser{})
+		}
+		w.must(false, "after 1000 steps, the scaling isn't %s", step)
+	}
+}
+
+// happens requires that something was counted.
+func happens(what string) func(*World) {
+	return func(w *World) { w.must(w.happened[what] > 0, "%s", what) }
+}
+
+// isWaiting requires that the operator waits for the user.
+func isWaiting(w *World) {
+	s := simtest.Get[*v1beta1.Memcached](w.Server, "cache").Status.Scaling
+	w.must(s != nil && s.Step == v1beta1.ScalingWaiting, "the scaling is %+v", s)
+}
+
+// unproven has clients use another ring than the spec says.
+func unproven(w *World) { w.Unproven = true }
 
 // mirrors has the containers of a pod use a mirror of the registry that no node reaches.
 func mirrors(_, is client.Object) {

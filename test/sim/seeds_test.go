@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -42,6 +43,7 @@ var mustHappen = []string{
 	"update by Live", "update by Restart", "update by Recreate", "update by Replace", "rollback",
 	"blocked by Paused", "blocked by ShardInTransition", "blocked by ShardUnavailable",
 	"blocked by ImageNotVerified", "blocked by EmptyStartNotAnnounced", "blocked by UpdateFailed",
+	"scaling Preparing", "scaling Copying", "scaling Publishing", "scaling Waiting", "scaling Closing", "scaling Finishing", "blocked by Scaling",
 	"Progressing=UpToDate", "Progressing=ScalingIn", "Progressing=Retrying",
 	"Degraded=NameConflict", "Degraded=NodeLost", "Degraded=ImageCannotBePulled", "Degraded=VersionUnsupported",
 }
@@ -57,7 +59,10 @@ func TestMain(m *testing.M) {
 func live(seed uint64) *World {
 	w := newWorld(seed, everything)
 	p := newRandomUser(w)
-	w.Make("cache", map[string]any{"size": int64(2 + w.Rand.IntN(2))})
+	s := spec{"size": int64(2 + w.Rand.IntN(2))}
+	maps.Copy(s, p.always)
+	w.Unproven = seed%8 == 4
+	w.Make("cache", s)
 	for range *steps {
 		if w.Step(p); w.broken != "" {
 			return w

@@ -24,10 +24,18 @@ import (
 type user interface{ act(*World) }
 
 // randomUser changes Memcacheds at random, and sometimes their objects.
-type randomUser struct{ edits *schemaedit.Edits }
+type randomUser struct {
+	edits *schemaedit.Edits
+	// always are fields that update sets, too.
+	always spec
+}
 
 func newRandomUser(w *World) randomUser {
-	return randomUser{simtest.Schema(simtest.KindMemcached).NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
+	always := spec{}
+	if w.seed%2 == 0 {
+		always = hashed
+	}
+	return randomUser{simtest.Schema(simtest.KindMemcached).NewEdits(rand.New(rand.NewPCG(w.seed, 1))), always}
 }
 
 // act makes one change. Of the two Memcacheds that the user creates, the objects of the second
@@ -50,6 +58,8 @@ func (p randomUser) act(w *World) {
 		w.retry("cache")
 	case roll == 17:
 		w.move()
+	case roll == 18:
+		w.confirm()
 	default:
 		w.interfere()
 	}
@@ -62,7 +72,7 @@ func (p randomUser) update(w *World) {
 		p.edit(w, "cache")
 		return
 	}
-	s := map[string]any{"size": int64(2 + w.Rand.IntN(2)), "version": []string{oldest, middle, newest, later}[w.Rand.IntN(4)]}
+	s := map[string]any{"size": int64(2 + w.Rand.IntN(2+len(p.always)/2)), "version": []string{oldest, middle, newest, later}[w.Rand.IntN(4)]}
 	switch w.Rand.IntN(12) {
 	case 0:
 		s["config"] = map[string]any{"threads": int64(1 + w.Rand.IntN(4))}
@@ -77,8 +87,9 @@ func (p randomUser) update(w *World) {
 	case 5:
 		s["pod"] = map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "shop"}}}
 	case 6:
-		s = bad[w.Rand.IntN(len(bad))]
+		s = maps.Clone(bad[w.Rand.IntN(len(bad))])
 	}
+	maps.Copy(s, p.always)
 	w.Edit("cache", func(map[string]any) map[string]any { return s })
 }
 
@@ -181,6 +192,18 @@ func (w *World) retry(name string) {
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRetry, w.Suffix())
 	w.update(m)
 	w.log("user", "retries %s", name)
+}
+
+// confirm says that no client has the former list of shards.
+func (w *World) confirm() {
+	m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
+	if m == nil || m.DeletionTimestamp != nil || m.Status.Scaling == nil {
+		return
+	}
+	m = m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
+	w.update(m)
+	w.log("user", "confirms the list of cache")
 }
 
 // move wants the shard of a pod on another node, or no longer.

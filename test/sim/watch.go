@@ -19,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -37,12 +38,20 @@ type watch struct {
 	announced map[string]bool
 	// replaced are the shards whose last pod finished for an update.
 	replaced map[string]bool
+	// moved are the steps of moving items that shards have completed, or have a problem with.
+	moved map[moved]bool
 	// read is how many changes of Memcacheds were checked.
 	read int
 }
 
+// moved is a step of a scaling that a shard has completed.
+type moved struct {
+	scaling, shard string
+	step           agentwire.ScalingStep
+}
+
 func newWatch(w *World) *watch {
-	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}, replaced: map[string]bool{}}
+	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}, replaced: map[string]bool{}, moved: map[moved]bool{}}
 }
 
 // Deletes implements simtest.Watcher: it notes that an object is being deleted, by whom first.
@@ -142,6 +151,7 @@ func (w *World) watchWorld() {
 			w.watch.announced[announcement(m, m.Status.Update.Shard)] = true
 		}
 	}
+	w.watchMoves()
 	out := map[string][]string{} // by Memcached
 	for shard, by := range w.watch.outs {
 		m := w.ownerOf(shard)
@@ -164,6 +174,9 @@ func (w *World) watchWorld() {
 func (w *World) noteStatus(m *v1beta1.Memcached) {
 	for _, c := range m.Status.Conditions {
 		w.happened[c.Type+"="+c.Reason]++
+	}
+	if s := m.Status.Scaling; s != nil {
+		w.happened["scaling "+string(s.Step)]++
 	}
 	if u := m.Status.Update; u != nil && u.Gate != "" {
 		w.happened["blocked by "+string(u.Gate)]++
@@ -223,6 +236,7 @@ func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, aft
 	}
 	if verb == "delete" && (k == simtest.KindReplicaSet || k == simtest.KindService) && before != nil {
 		w.watchOrder(k, name)
+		w.watchSource(name)
 		if m := simtest.Get[*v1beta1.Memcached](w.Server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
 			w.breaks("%s %s was deleted, and the spec contains it", k, name)
 		}
@@ -298,11 +312,12 @@ func (w *World) watchOwn(verb, name string, before *v1beta1.Memcached, after cli
 			w.breaks("Memcached %s has shard %s of a deleted one, and is filled as a new one", name, set.Name)
 		}
 	}
+	w.watchList(before, m)
 	available := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {
 		return
 	}
-	for ordinal := range int(*m.Spec.Size) {
+	for ordinal := range len(m.Status.Servers) {
 		shard := resources.ShardName(name, ordinal)
 		if seen, ok := w.operator.cache.held[simtest.KindMemcached][name]; !ok || seen.GetGeneration() != m.Generation {
 			return // it describes another size
@@ -326,13 +341,17 @@ func (w *World) watchFinalBackup(m *v1beta1.Memcached) {
 	}
 }
 
+// service returns a shard's Service in the operator's eyes. One that the operator looked up is one that its informer may not know yet.
+func (op *operator) service(shard string) *corev1.Service {
+	if held, ok := op.cache.held[simtest.KindService][shard].(*corev1.Service); ok && held.Labels[v1beta1.LabelInstance] == op.reconciling {
+		return held
+	}
+	return simtest.Get[*corev1.Service](op.w.Server, shard)
+}
+
 // sees reports whether in the operator's eyes a ready pod stands behind a shard's Service.
 func (op *operator) sees(shard string) bool {
-	// A Service that the operator looked up is one that its informer may not know yet.
-	service := simtest.Get[*corev1.Service](op.w.Server, shard)
-	if held, ok := op.cache.held[simtest.KindService][shard].(*corev1.Service); ok && held.Labels[v1beta1.LabelInstance] == op.reconciling {
-		service = held
-	}
+	service := op.service(shard)
 	if service == nil {
 		return false
 	}
@@ -388,7 +407,7 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	if m == nil {
 		return
 	}
-	for ordinal := range int(*m.Spec.Size) {
+	for ordinal := range resources.SizesOf(m).Listed {
 		if other := resources.ShardName(m.Name, ordinal); other != simtest.ShardOf(pod) && simtest.Get[*appsv1.ReplicaSet](w.Server, other) != nil && !w.operator.seesPod(other) {
 			w.breaks("pod %s, which serves, was changed while no pod was seen to serve shard %s", pod.Name, other)
 		}
@@ -434,7 +453,7 @@ func (w *World) watchSteadyState() {
 // waits are the reasons of Progressing for which a Memcached may rest unfinished.
 var waits = map[string]bool{
 	v1beta1.ReasonPaused: true, string(v1beta1.GateOutsideMaintenanceWindow): true, string(v1beta1.GateMinPeriodNotElapsed): true,
-	string(v1beta1.GateHitRatioNotRecovered): true, string(v1beta1.GateUpdateStrategyInvalid): true,
+	string(v1beta1.GateHitRatioNotRecovered): true, v1beta1.ReasonWaitingForClients: true, string(v1beta1.GateUpdateStrategyInvalid): true,
 }
 
 // watchIdle checks that one Memcached matches its spec.
@@ -470,6 +489,9 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 	for ordinal := range int(*m.Spec.Size) {
 		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
+	if m.Status.Scaling != nil || len(m.Status.Servers) != int(*m.Spec.Size) {
+		w.breaks("Memcached %s is reported as up to date, and its servers are %v, its scaling %+v", m.Name, m.Status.Servers, m.Status.Scaling)
+	}
 	if b := m.Status.Binding; m.Spec.Access.Binding.IsEnabled() && !m.Spec.Paused && b.Message == "" {
 		secret := simtest.Get[*corev1.Secret](w.Server, b.Name)
 		if secret == nil || !metav1.IsControlledBy(secret, m) || strings.Count(string(secret.Data["servers"]), ":11211") != int(*m.Spec.Size) {
@@ -499,6 +521,9 @@ func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.M
 		return
 	}
 	pod, p := pods[0], w.Procs[pods[0].UID]
+	if pod.Annotations[annotations.Scaling] != "" {
+		wrong("has a request to get items of others: %s", pod.Annotations[annotations.Scaling])
+	}
 	switch {
 	case p == nil || !p.Serves:
 		wrong("does not serve")

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
+)
+
+// watchMoves notes what the agents have completed, and checks that no new shard serves before it has its keys.
+func (w *World) watchMoves() {
+	for uid, p := range w.Procs {
+		report, pod := p.Moved(), w.PodOf(p)
+		order := []agentwire.ScalingStep{"", agentwire.ScalingCopy, agentwire.ScalingPublished, agentwire.ScalingClose}
+		for i, step := range order {
+			if report.ID != "" && (report.Problem != "" || i > 0 && i <= slices.Index(order, report.Step)) {
+				w.watch.moved[moved{report.ID, p.Shard, step}] = true
+			}
+		}
+		m, set := w.ownerOf(p.Shard), simtest.Get[*appsv1.ReplicaSet](w.Server, p.Shard)
+		if m == nil || m.Status.Scaling == nil || m.Status.Scaling.Step != v1beta1.ScalingCopying || !p.Serves || report.Problem != "" || pod == nil || pod.UID != uid || set == nil || !metav1.IsControlledBy(pod, set) {
+			continue
+		}
+		if ordinal, ok := resources.Ordinal(m.Name, p.Shard); ok && ordinal >= int(m.Status.Scaling.From) && metav1.IsControlledBy(set, m) && !w.drifted[p.Shard] {
+			w.breaks("shard %s serves, and the list of %d shards isn't published", p.Shard, m.Status.Scaling.To)
+		}
+	}
+}
+
+// watchSource looks at the deletion of a shard's object: no other shard needs its items any more.
+func (w *World) watchSource(name string) {
+	m := w.ownerOf(name)
+	if m == nil || m.DeletionTimestamp != nil || m.Status.Scaling != nil && m.Status.Scaling.Problem != "" {
+		return
+	}
+	ordinal, _ := resources.Ordinal(m.Name, name)
+	for _, pod := range w.livePods() {
+		r, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
+		shard := simtest.ShardOf(pod)
+		if err == nil && r != nil && w.ownerOf(shard) == m && ordinal < len(r.From) && !w.watch.moved[moved{r.ID, shard, agentwire.ScalingClose}] {
+			w.breaks("shard %s was deleted, and shard %s needs its items", name, shard)
+		}
+	}
+}
+
+// watchList looks at a change of the list of shards: those that get keys have the items.
+func (w *World) watchList(before, after *v1beta1.Memcached) {
+	was, is := len(before.Status.Servers), len(after.Status.Servers)
+	for ordinal := range max(was, is) { // one whose Service was deleted isn't listed
+		shard := resources.ShardName(before.Name, ordinal)
+		service := w.operator.service(shard)
+		if service == nil || !metav1.IsControlledBy(service, before) || ordinal < was && !strings.HasPrefix(before.Status.Servers[ordinal], shard+".") ||
+			ordinal < is && !strings.HasPrefix(after.Status.Servers[ordinal], shard+".") {
+			return
+		}
+	}
+	switch s := before.Status.Scaling; {
+	case was == is || s != nil && (s.Problem != "" || is == int(s.From)):
+	case s == nil:
+		if before.Status.Size == int32(was) && before.Status.ObservedGeneration < before.Generation && movesItems(&before.Spec, was, int(*before.Spec.Size)) { //nolint:gosec // a few
+			w.breaks("the list of Memcached %s changes from %d to %d shards, and no items moved", before.Name, was, is)
+		}
+	default:
+		for ordinal := range int(s.To) {
+			shard := resources.ShardName(before.Name, ordinal)
+			if isTarget := s.From > s.To || ordinal >= int(s.From); isTarget && !w.watch.moved[moved{s.ID, shard, agentwire.ScalingPublished}] {
+				w.breaks("the list of Memcached %s changes from %d to %d shards, and shard %s hasn't the items of scaling %+v", before.Name, was, is, shard, *s)
+			}
+		}
+	}
+}
+
+// movesItems reports whether items move when the number of shards changes.
+func movesItems(spec *v1beta1.MemcachedSpec, from, to int) bool {
+	h := spec.Access.Hashing
+	return h != nil && spec.Scaling.Mode != "Cold" && spec.UpdateStrategy.Handover.Mode != "Disabled" && !spec.Paused && min(from, to) > 1 && from != to &&
+		(h.Algorithm != "Modulo" || max(from, to)%min(from, to) == 0)
+}
