@@ -31,6 +31,7 @@ func (s *supervisor) pollAnnotations() {
 	if s.phase == wire.PhaseServing && s.stopToken() == "" {
 		s.applyAnnotations()
 	}
+	s.pollMoves()
 }
 
 // stopToken returns the token by which the next SIGTERM is announced as a stop of

@@ -88,6 +88,8 @@ func run(version string, args []string) error {
 	flags.StringVar((*string)(&c.handoverMode), "handover-mode", string(wire.ModeStrict), "`mode` in which this pod receives items: Strict or Available")
 	flags.StringVar(&c.handoverOwner, "handover-owner", "", "`UID` of this shard's Memcached: pods of another one with its name hand over nothing")
 	flags.StringVar(&c.handoverListen, "handover-listen", fmt.Sprintf(":%d", wire.HandoverPort), "`address` at which another pod receives this pod's items")
+	flags.StringVar(&c.scalingKey, "scaling-key", "", "`file` with the key that all shards share; empty: no moves of keys between shards")
+	flags.IntVar(&c.ordinal, "ordinal", -1, "`number` of this shard, from 0, for moves of keys")
 	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
 	format := flags.String("log-format", logText, "`format` of the log: text or json")
 	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")

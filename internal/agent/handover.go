@@ -35,7 +35,7 @@ func (s *supervisor) handleSource(r peer.Request) {
 			return
 		}
 		s.source = r.Source
-		r.Source.Begin(until, deletedAt, s.process.Client, s.arguments, s.binary.Version)
+		r.Source.Begin(until, deletedAt, s.memory())
 		r.Reply <- nil
 		return
 	}

@@ -112,6 +112,10 @@ func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
 
 // serve lets clients use memcached, until another pod does if this one is being deleted.
 func (s *supervisor) serve() {
+	if s.awaitsKeys() {
+		s.awaitKeys()
+		return
+	}
 	if err := datadir.UnmarkReception(s.dataDir); err != nil {
 		s.fail(err)
 		return

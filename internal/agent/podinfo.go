@@ -12,7 +12,7 @@ import (
 )
 
 type podInfo struct {
-	generation, arguments, protection, restart, stop string
+	generation, arguments, protection, restart, stop, scaling string
 }
 
 // readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
@@ -27,9 +27,10 @@ func readPodInfo(dir string, former podInfo) (podInfo, error) {
 		}
 		for name, to := range map[string]*string{
 			wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.ProtectionFile: &info.protection, wire.RestartFile: &info.restart,
+			wire.ScalingFile: &info.scaling,
 		} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
+			if err != nil && !(name == wire.ScalingFile && os.IsNotExist(err)) { // pods of release 1.0.0 don't have it
 				return err
 			}
 			*to = strings.TrimSpace(string(text))

@@ -26,7 +26,7 @@ const afterHandover = 30 * time.Second
 func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.reception.cancel = cancel
-	t := &peer.Target{Config: s.peer(), Network: s.network, Process: s.process, Arguments: s.arguments, Version: s.binary.Version, Log: s.log, Reports: s.receptions,
+	t := &peer.Target{Config: s.peer(), Network: s.network, Process: s.process, Memory: s.memory(), Log: s.log, Reports: s.receptions,
 		RequestFile: filepath.Join(s.podInfoDir, "..data", wire.ReceiveFile)}
 	go t.Run(ctx, s.reception.other)
 }

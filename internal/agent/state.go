@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,10 @@ type config struct {
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
+	// scalingKey is the path of the key that all shards share; empty if keys can't move between them.
+	scalingKey string
+	// ordinal is that of the shard.
+	ordinal int
 	// handoverOwner distinguishes the shard from an earlier one of its name.
 	handoverOwner string
 	// handoverMode is that in which this pod receives items.
@@ -61,10 +66,11 @@ type supervisor struct {
 	responses chan process.FirstResponse
 	drained   chan drainEnd
 	// Reports of the handover, as its source and as its target.
-	handoverPorts chan int
+	handoverPorts chan peer.Port
 	sources       chan peer.Request
 	receptions    chan peer.Report
 	loads         chan secrets.Loaded
+	moved         chan peer.Moved
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
@@ -105,13 +111,14 @@ type supervisor struct {
 	drain      *drainRun
 	drainUntil time.Time
 
-	// handoverPort is 0 until targets are accepted. source belongs to the latest one, whose
+	// handoverPort is zero until targets are accepted. source belongs to the latest one, whose
 	// request for the end of the handover is endRequest.
-	handoverPort int
+	handoverPort peer.Port
 	source       *peer.Source
 	endRequest   peer.Request
 	// reception is nil unless this start of the pod receives the other pod's items.
 	reception *reception
+	moves     moves
 
 	finished bool
 	err      error
@@ -128,7 +135,22 @@ type handledAnnotations struct {
 type drainRun struct{ cancel context.CancelFunc }
 
 func (s *supervisor) peer() peer.Config {
-	return peer.Config{PodUID: s.podUID, DataDir: s.dataDir, Service: s.service, Key: s.handoverKey, Listen: s.handoverListen, Owner: s.handoverOwner, Mode: s.handoverMode, State: s.kept.export}
+	return peer.Config{PodUID: s.podUID, DataDir: s.dataDir, Service: s.service, Key: s.handoverKey, Listen: s.handoverListen, Owner: s.handoverOwner, Mode: s.handoverMode, State: s.kept.export,
+		ScalingKey: s.scalingKey, Ordinal: s.ordinal, Serving: s.serving}
+}
+
+func (s *supervisor) memory() *peer.Memory {
+	return &peer.Memory{DataDir: s.dataDir, Client: s.process.Client, Arguments: s.arguments, Version: s.binary.Version}
+}
+
+// serving may run on any goroutine.
+func (s *supervisor) serving() (m *peer.Memory, run string) {
+	state := s.states.Load()
+	if state.Client == nil {
+		return nil, ""
+	}
+	return &peer.Memory{DataDir: s.dataDir, Client: state.Client, Arguments: state.Status.Arguments, Version: state.Status.Version},
+		fmt.Sprintf("%s %d %d", s.podUID, state.Status.PID, state.Status.Start.At.UnixNano())
 }
 
 type drainEnd struct {
@@ -163,6 +185,8 @@ type reception struct {
 	// pod does not try again.
 	failure string
 	final   bool
+	// keys is whether this shard gets its keys from other shards.
+	keys bool
 	// cancel stops the target; nil while there is none.
 	cancel context.CancelFunc
 }
@@ -222,12 +246,16 @@ func (s *supervisor) status() wire.Status {
 	if s.process != nil {
 		status.PID = s.process.PID
 	}
-	if s.handoverPort != 0 {
-		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort
+	if s.handoverPort.Number != 0 {
+		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort.Number
 	}
 	if s.phase == wire.PhaseReceiving || s.phase == wire.PhaseFollowing {
 		progress := s.reception.progress
 		status.Handover = &progress
+	}
+	if s.handoverPort.Scaling {
+		moved := s.moves.status
+		status.Scaling = &moved
 	}
 	return status
 }

@@ -101,7 +101,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 		config: c, binary: memcached, network: network, log: log, now: time.Now, history: history.Read(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: states,
 		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
-		handoverPorts: make(chan int, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2),
+		handoverPorts: make(chan peer.Port, 1), sources: make(chan peer.Request), receptions: make(chan peer.Report), loads: make(chan secrets.Loaded, 2), moved: make(chan peer.Moved), moves: newMoves(),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handled:   handledAnnotations{arguments: info.arguments, protection: info.protection, restart: info.restart, restarted: info.restart},
 		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, secrets: memcached.secrets, uses: &atomic.Pointer[handover.Uses]{},
@@ -110,7 +110,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 	s.kept = kept{sizing.StateName: s.size.keeper(), handover.UsesName: {
 		export: func() []byte { return s.uses.Load().Content() },
 		load:   func(content []byte) { s.uses.Store(handover.ParseUses(content)) },
-	}}
+	}, "moves": s.moves.keeper()}
 	s.timer.Stop()
 	if selected.slow != nil {
 		s.postponeArguments(selected.slow)
@@ -133,6 +133,7 @@ func newSupervisor(c config, found process.Binary, network peer.Network, states 
 
 // begin does what follows from what the data directory contains.
 func (s *supervisor) begin() {
+	s.pollMoves()
 	if s.phase == wire.PhaseHandedOver {
 		s.awaitDeletion()
 	} else {
@@ -162,6 +163,8 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleSource(r)
 		case r := <-s.receptions:
 			s.handleReception(r)
+		case m := <-s.moved:
+			s.handleMoved(m)
 		case l := <-s.loads:
 			l.Record()
 			s.publish()

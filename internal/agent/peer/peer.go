@@ -29,8 +29,21 @@ type Config struct {
 	Owner string
 	// Mode is that in which this pod receives items.
 	Mode wire.Mode
+	// ScalingKey is the path of the key that all shards share; empty if keys can't move between them.
+	ScalingKey string
+	// Ordinal is that of the shard.
+	Ordinal int
+	// Serving returns the memory of a memcached that serves clients, and what identifies its process; nil if none does.
+	Serving func() (memory *Memory, run string)
 	// State returns what the target's agent gets together with the items.
 	State func() map[string][]byte
+}
+
+// Port is where other pods get items of this one.
+type Port struct {
+	Number int
+	// Scaling is whether pods of other shards get some there.
+	Scaling bool
 }
 
 // Network is how an agent reaches the other pod of its shard.

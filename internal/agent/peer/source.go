@@ -7,9 +7,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
-	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
-	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
@@ -64,8 +61,8 @@ type Request struct {
 }
 
 // Serve accepts targets as soon as the key file exists, and reports its port to
-// ports.
-func Serve(c Config, network Network, requests chan<- Request, ports chan<- int, log *slog.Logger) {
+// ports. It also serves the pods of other shards if their key exists by then.
+func Serve(c Config, network Network, requests chan<- Request, ports chan<- Port, log *slog.Logger) {
 	key, err := readKey(c.Key)
 	if err != nil {
 		log.Warn("This pod does not hand over its items before it can read its key", "error", err)
@@ -79,7 +76,8 @@ func Serve(c Config, network Network, requests chan<- Request, ports chan<- int,
 		return
 	}
 	address := listener.Addr()
-	ports <- address.(*net.TCPAddr).Port
+	services := c.services(log)
+	ports <- Port{Number: address.(*net.TCPAddr).Port, Scaling: services != nil}
 	offer := func(ctx context.Context, requested bool) (handover.Offer, error) {
 		s, err := NewSource(c, network, requests, requested)
 		if err != nil {
@@ -92,7 +90,7 @@ func Serve(c Config, network Network, requests chan<- Request, ports chan<- int,
 		return offer, err
 	}
 	for {
-		err := handover.Serve(context.Background(), listener, key, offer, log)
+		err := handover.Serve(context.Background(), listener, key, offer, log, services...)
 		if err == nil { // the other pod has the items, and can hand them back
 			listener, err = net.Listen("tcp", address.String())
 		}
@@ -115,14 +113,10 @@ type Source struct {
 	// deleted is closed once the pod is being deleted; nil if it was before. deletedAt is when it was.
 	deleted   chan struct{}
 	deletedAt time.Time
-	client    *process.Client
-	arguments []string
-	version   string
+	memory    *Memory
 
 	// stopped is whether memcached has saved its items and exited.
 	stopped bool
-	// clock is memcached's, according to the best reading since it started.
-	clock protocol.Clock
 }
 
 // NewSource begins the handover to a target that has connected. The error is the supervisor's.
@@ -133,8 +127,8 @@ func NewSource(c Config, network Network, requests chan<- Request, requested boo
 
 // Begin sets what the source reads: a memcached that serves at most until drainUntil. deletedAt is when the pod's deletion
 // began; zero before it.
-func (s *Source) Begin(drainUntil, deletedAt time.Time, client *process.Client, arguments []string, version string) {
-	s.drainUntil, s.deletedAt, s.client, s.arguments, s.version = drainUntil, deletedAt, client, arguments, version
+func (s *Source) Begin(drainUntil, deletedAt time.Time, memory *Memory) {
+	s.drainUntil, s.deletedAt, s.memory = drainUntil, deletedAt, memory
 	if deletedAt.IsZero() {
 		s.deleted = make(chan struct{})
 	}
@@ -172,24 +166,14 @@ func (s *Source) isDeleted() bool {
 
 // offer returns an error if the memory file can't be read as memcached does.
 func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
-	file, err := datadir.OpenMemory(s.DataDir, s.arguments, s.version)
-	if err != nil {
+	if err := s.memory.Verify(ctx); err != nil {
 		return handover.Offer{}, err
 	}
-	defer file.Close()
-	if err := file.Verify(ctx, s.client.Server); err != nil {
-		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
-	}
-	clock, err := memfile.ClockOfRunning(ctx, s.client.Server)
-	if err != nil {
-		return handover.Offer{}, fmt.Errorf("reading memcached's clock: %w", err)
-	}
-	s.clock = clock.Clock
-	stats, err := s.client.GeneralStats(ctx)
+	stats, err := s.memory.Client.GeneralStats(ctx)
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
-	answers, err := s.client.Server.QueryStats(ctx, "stats settings")
+	answers, err := s.memory.Client.Server.QueryStats(ctx, "stats settings")
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
 	}
@@ -198,7 +182,7 @@ func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
 		return handover.Offer{}, err
 	}
 	return handover.Offer{
-		Origin: s, State: s.State, CAS: settings.CAS, Pod: s.PodUID, Shard: s.Service, Owner: s.Owner, Version: s.version, Items: stats.Items, Bytes: stats.Bytes,
+		Origin: s, State: s.State, CAS: settings.CAS, Pod: s.PodUID, Shard: s.Service, Owner: s.Owner, Version: s.memory.Version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: s.drainUntil.Add(-endOfHandover), Limit: s.drainUntil.Add(contentTimeout),
 	}, nil
 }
@@ -216,30 +200,10 @@ func (s *Source) send(request Request) error {
 
 // Scan visits all items.
 func (s *Source) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
-	file, err := datadir.OpenMemory(s.DataDir, s.arguments, s.version)
-	if err != nil {
-		return memfile.Report{}, err
-	}
-	defer file.Close()
-	var clock memfile.Clock
 	if s.stopped {
-		clock, err = datadir.SavedClock(s.DataDir)
-	} else {
-		clock, err = memfile.ClockOfRunning(ctx, s.client.Server)
+		return s.memory.ScanSaved(order, visit)
 	}
-	if err != nil {
-		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
-	}
-	clock.Clock = clock.Best(s.clock)
-	s.clock = clock.Clock
-	scan := file.Scan
-	switch order {
-	case handover.ColdFirst:
-		scan = file.ScanColdFirst
-	case handover.HotFirst:
-		scan = file.ScanHotFirst
-	}
-	return scan(clock, visit)
+	return s.memory.Scan(ctx, order, visit)
 }
 
 // Stop stops memcached. The supervisor limits the time of a stop and does not interrupt
@@ -284,4 +248,4 @@ func (s *Source) AwaitRouted(ctx context.Context) {
 
 // Reserve lets a handover use that much memory until it calls release, and returns false
 // if the container has no room for it.
-func (s *Source) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes) }
+func (s *Source) Reserve(bytes int64) (release func(), ok bool) { return s.memory.Reserve(bytes) }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -45,11 +44,9 @@ type Target struct {
 	Config
 	Network Network
 	Process *process.Process
-	// Arguments and Version are memcached's.
-	Arguments []string
-	Version   string
-	Log       *slog.Logger
-	Reports   chan<- Report
+	Memory  *Memory
+	Log     *slog.Logger
+	Reports chan<- Report
 	// RequestFile contains what the operator requests: a wire.Request.
 	RequestFile string
 }
@@ -114,7 +111,10 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Report {
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: t.PodUID, Shard: t.Service, Owner: t.Owner,
-		Memcached: t.Process.Client.Server, Scan: t.scan,
+		Memcached: t.Process.Client.Server,
+		Scan: func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
+			return t.Memory.Scan(ctx, handover.AnyOrder, visit)
+		},
 		Progress: func(p handover.Progress) { t.report(ctx, Report{Progress: &p}) },
 		Log:      t.Log,
 		Announced: func() (bool, time.Duration) {
@@ -154,20 +154,6 @@ func accepts(ctx context.Context, address string) bool {
 	}
 	_ = conn.Close()
 	return true
-}
-
-// scan visits the items that memcached has received.
-func (t *Target) scan(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
-	file, err := datadir.OpenMemory(t.DataDir, t.Arguments, t.Version)
-	if err != nil {
-		return memfile.Report{}, err
-	}
-	defer file.Close()
-	clock, err := memfile.ClockOfRunning(ctx, t.Process.Client.Server)
-	if err != nil {
-		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
-	}
-	return file.Scan(clock, visit)
 }
 
 // findOther returns the status of the other pod behind the Service. If there is none that

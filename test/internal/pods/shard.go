@@ -43,7 +43,10 @@ type Shard struct {
 	HandoverKey  string
 	HandoverMode agentwire.Mode // empty: the default
 	HandoverPort int
-	metricsPort  int
+	// ScalingKey is the path of the key with which keys move between shards, and Ordinal that of the shard; empty if none move.
+	ScalingKey  string
+	Ordinal     int
+	metricsPort int
 	// DiscoveryPort is 0 if the next agent serves no discovery endpoint.
 	DiscoveryPort int
 	// Secret is the volume with the certificate; empty if the next agent has none. loopbackPort is
@@ -166,7 +169,7 @@ func (s *Shard) MetricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.m
 func (s *Shard) Annotate(name, value string) {
 	s.T.Helper()
 	s.updates++
-	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.ReceiveFile: "", agentwire.ProtectionFile: "", agentwire.DiscoveryFile: ""}
+	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.ReceiveFile: "", agentwire.ProtectionFile: "", agentwire.DiscoveryFile: "", agentwire.ScalingFile: ""}
 	for file := range content {
 		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -220,6 +223,9 @@ func (s *Shard) Launch() {
 	}
 	if s.HandoverKey != "" {
 		args = append(args, "-handover-key", s.HandoverKey, "-handover-listen", fmt.Sprintf("127.0.0.1:%d", s.HandoverPort))
+	}
+	if s.ScalingKey != "" {
+		args = append(args, "-scaling-key", s.ScalingKey, "-ordinal", strconv.Itoa(s.Ordinal))
 	}
 	command := exec.Command(args[0], args[1:]...)
 	command.Env = append(os.Environ(), "POD_UID="+s.PodUID, "POD_IP="+s.PodIP)

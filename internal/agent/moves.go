@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// moves is the supervisor's part of getting the keys of other shards while the number of shards changes.
+type moves struct {
+	// request is that of the annotation; nil without one. step is its step, for the goroutine of the mover.
+	request *wire.Scaling
+	step    *atomic.Pointer[wire.ScalingStep]
+	status  wire.ScalingStatus
+	// process is the memcached of the last mover, which cancel stops; nil before the first one of the request.
+	process *process.Process
+	cancel  context.CancelFunc
+	// settled is the ID of the request after which the old owners have nothing that this shard still needs. Another mover must not
+	// compare with them: they may have deleted what moved.
+	settled *atomic.Pointer[string]
+}
+
+func newMoves() moves {
+	return moves{step: &atomic.Pointer[wire.ScalingStep]{}, settled: &atomic.Pointer[string]{}}
+}
+
+// keeper lets a restarted memcached, and the next pod, know what is settled.
+func (m moves) keeper() keeper {
+	return keeper{
+		export: func() []byte {
+			if id := m.settled.Load(); id != nil {
+				return []byte(*id)
+			}
+			return nil
+		},
+		load: func(content []byte) { m.settled.Store(new(string(content))) },
+	}
+}
+
+func (m moves) stop() {
+	if m.cancel != nil {
+		m.cancel()
+	}
+}
+
+// pollMoves follows the annotation, and starts the mover of a memcached that has none.
+func (s *supervisor) pollMoves() {
+	m := &s.moves
+	request, err := wire.ParseScaling(s.info.scaling)
+	if err != nil {
+		s.log.Warn("Cannot read which keys of other shards this pod gets", "error", err)
+	}
+	if request == nil || m.request == nil || request.ID != m.request.ID {
+		changed := request != m.request
+		m.stop()
+		s.moves = moves{request: request, step: &atomic.Pointer[wire.ScalingStep]{}, settled: m.settled}
+		if request != nil {
+			m.status.ID = request.ID
+		}
+		if changed && s.phase != wire.PhaseReceiving {
+			s.publish()
+		}
+	}
+	if m.request = request; request != nil {
+		m.step.Store(&request.Step)
+		if s.process != nil && s.process != m.process && m.status.Problem == "" && (s.phase == wire.PhaseServing || s.awaitsKeys()) {
+			s.startMover()
+		}
+	}
+	if s.phase == wire.PhaseReceiving && s.reception.keys && !s.awaitsKeys() {
+		s.serve()
+	}
+}
+
+// awaitsKeys returns whether no client uses this shard yet, since it doesn't have its keys.
+func (s *supervisor) awaitsKeys() bool {
+	r := s.moves.request
+	return r != nil && r.Ordinal >= len(r.From) && r.Step == wire.ScalingCopy && s.moves.status.Problem == ""
+}
+
+// awaitKeys lets a memcached that has started get its keys before clients use it.
+func (s *supervisor) awaitKeys() {
+	s.log.Info("This shard gets its keys from the other ones before it serves", "id", s.moves.request.ID)
+	s.reception.stop()
+	s.phase, s.reception = wire.PhaseReceiving, &reception{final: true, keys: true}
+	s.publish()
+}
+
+func (s *supervisor) startMover() {
+	m := &s.moves
+	ctx, cancel := context.WithCancel(context.Background())
+	m.process, m.cancel = s.process, cancel
+	memory.Limit(memory.Handover)
+	step := m.step
+	mover := &peer.Mover{Config: s.peer(), Network: s.network, Process: s.process, Memory: s.memory(), Log: s.log,
+		Settled: m.settled, Request: *m.request, Step: func() wire.ScalingStep { return *step.Load() }, Reports: s.moved}
+	go mover.Run(ctx)
+}
+
+func (s *supervisor) handleMoved(r peer.Moved) {
+	if r.Process != s.process || s.moves.request == nil || r.Status.ID != s.moves.request.ID {
+		return
+	}
+	s.moves.status = r.Status
+	s.pollMoves()
+	s.publish()
+}

@@ -1,0 +1,147 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/scaling"
+)
+
+// Mover gets the keys of other shards into one process of memcached, while the number of shards changes. It runs on a goroutine
+// of its own.
+type Mover struct {
+	Config
+	Network Network
+	Memory  *Memory
+	Process *process.Process
+	Request wire.Scaling
+	// Step returns the present one of the request.
+	Step func() wire.ScalingStep
+	// Settled contains the ID of the last change for which nothing is compared with the sources any more.
+	Settled *atomic.Pointer[string]
+	Reports chan<- Moved
+	Log     *slog.Logger
+}
+
+// Moved is how far the moves into a process are.
+type Moved struct {
+	Process *process.Process
+	Status  wire.ScalingStatus
+}
+
+// Run returns when the change is closed, or can't be warm, or the context is done.
+func (m *Mover) Run(ctx context.Context) {
+	key, err := readKey(m.ScalingKey)
+	if err != nil {
+		m.report(ctx, wire.ScalingStatus{Problem: err.Error()})
+		return
+	}
+	last := wire.ScalingStatus{}
+	err = scaling.Run(ctx, scaling.Target{
+		Memcached: m.Memory.movable(m.Config, m.run), Key: key, Log: m.Log,
+		Change:  scaling.Change{Ring: m.Request.Ring, From: m.Request.From, To: m.Request.To},
+		Dial:    m.dial,
+		Step:    func() scaling.Step { return scaling.Step(m.Step()) },
+		Settled: m.Settled.Load() != nil && *m.Settled.Load() == m.Request.ID,
+		Settle:  func() { m.Settled.Store(&m.Request.ID) },
+		Progress: func(p scaling.Progress) {
+			last = statusOf(p)
+			m.report(ctx, last)
+		},
+	})
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		m.Log.Warn("This shard does not get its keys from the other ones", "error", err)
+		last.Problem = err.Error()
+	default:
+		m.Log.Info("The other shards have no more keys of this one", "moved", last.Moved, "deleted", last.Deleted, "purged", last.Purged)
+		last.Step = wire.ScalingClose
+	}
+	m.report(ctx, last)
+}
+
+func statusOf(p scaling.Progress) wire.ScalingStatus {
+	s := wire.ScalingStatus{Step: wire.ScalingStep(p.Step), Moved: p.Moved, Total: p.Total, StaleSeconds: p.Stale.Seconds(), Deleted: p.Deleted, Purged: p.Purged}
+	if p.Error != nil {
+		s.Error = p.Error.Error()
+	}
+	return s
+}
+
+func (m *Mover) report(ctx context.Context, s wire.ScalingStatus) {
+	s.ID = m.Request.ID
+	select {
+	case m.Reports <- Moved{Process: m.Process, Status: s}:
+	case <-ctx.Done():
+	}
+}
+
+// run identifies the process.
+func (m *Mover) run() string {
+	select {
+	case <-m.Process.Done:
+		return ""
+	default:
+		return strconv.Itoa(m.Process.PID)
+	}
+}
+
+// dial connects to the pod that serves a shard.
+func (m *Mover) dial(ctx context.Context, ordinal int) (net.Conn, error) {
+	if ordinal >= len(m.Request.Agents) {
+		return nil, fmt.Errorf("the request has no agent of shard %d", ordinal)
+	}
+	status, err := m.Network.Status(ctx, m.Request.Agents[ordinal])
+	if err != nil {
+		return nil, err
+	}
+	if status.Scaling == nil || status.PodIP == "" || status.HandoverPort == 0 {
+		return nil, errors.New("the agent of the shard can't move keys yet")
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(status.PodIP, strconv.Itoa(status.HandoverPort)))
+}
+
+// services returns what the handover port serves besides handovers: the items of keys that get other owners.
+func (c Config) services(log *slog.Logger) []handover.Service {
+	if c.ScalingKey == "" {
+		return nil
+	}
+	key, err := readKey(c.ScalingKey)
+	var service handover.Service
+	if err == nil {
+		service, err = scaling.Service(key, func() (scaling.Memcached, error) {
+			m, began := c.Serving()
+			if m == nil {
+				return scaling.Memcached{}, errNotServing
+			}
+			return m.movable(c, func() string {
+				if present, run := c.Serving(); present != nil && run == began {
+					return run
+				}
+				return ""
+			}), nil
+		})
+	}
+	if err != nil {
+		log.Warn("The items of this pod can't move to other shards", "error", err)
+		return nil
+	}
+	return []handover.Service{service}
+}
+
+var errNotServing = errors.New("memcached does not serve clients now")
+
+// movable returns the memcached of a memory, between whose shards keys move.
+func (m *Memory) movable(c Config, run func() string) scaling.Memcached {
+	return scaling.Memcached{Server: m.Client.Server, Scan: m.Scan, Run: run, Reserve: m.Reserve, Owner: c.Owner, Ordinal: c.Ordinal}
+}
