@@ -49,7 +49,10 @@ func Run(ctx context.Context, t Target) error {
 	}
 	for {
 		began, step := time.Now(), t.Step()
-		err := r.sweep(ctx, step)
+		var err error
+		if !r.Settled {
+			err = r.sweep(ctx, step)
+		}
 		if err == nil && step == Close {
 			err = r.end(ctx)
 		}
@@ -786,8 +789,23 @@ func (s *source) finish() error {
 	return nil
 }
 
-// end deletes what isn't a pair, and what the sources have. A scan can miss an item; a dump can't.
+// end deletes what isn't a pair, and what the sources have.
 func (r *receiver) end(ctx context.Context) error {
+	if !r.Settled {
+		if err := r.deleteUnpaired(ctx); err != nil {
+			return err
+		}
+		r.Settled = true
+		if r.Settle != nil {
+			r.Settle()
+		}
+	}
+	r.all(func(s *source) { s.err = nil })
+	return r.each(func(s *source) error { return s.purge(ctx) })
+}
+
+// deleteUnpaired deletes from the own memcached what isn't a pair. A scan can miss an item; a dump can't.
+func (r *receiver) deleteUnpaired(ctx context.Context) error {
 	err := r.Server.Dump(ctx, peerlink.Silence, func(listed protocol.Listed) error {
 		s := r.sourceOf(listed.Key)
 		if s == nil {
@@ -802,25 +820,28 @@ func (r *receiver) end(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the own items: %w", err)
 	}
-	return r.each(func(s *source) error {
-		if err := s.own.check(); err != nil {
+	return r.each(func(s *source) error { return s.own.check() })
+}
+
+// purge lets the source delete its items of the keys that moved.
+func (s *source) purge(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	for range purges {
+		if err := s.link.Send(kindPurge, nil); err != nil {
 			return err
 		}
-		for range purges {
-			if err := s.link.Send(kindPurge, nil); err != nil {
-				return err
-			}
-			d, err := peerlink.Expect[done](s.link, kindDone)
-			if err != nil {
-				return err
-			}
-			s.update(func(p *Progress) { p.Purged += d.Items }, false)
-			if d.Items == 0 {
-				break
-			}
+		d, err := peerlink.Expect[done](s.link, kindDone)
+		if err != nil {
+			return err
 		}
-		s.closed = true
-		s.disconnect()
-		return nil
-	})
+		s.update(func(p *Progress) { p.Purged += d.Items }, false)
+		if d.Items == 0 {
+			break
+		}
+	}
+	s.closed = true
+	s.disconnect()
+	return nil
 }
