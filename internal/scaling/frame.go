@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -119,20 +120,21 @@ type failure struct{ Code, Message string }
 var codes = map[string]error{"Unproven": ErrUnproven, "Impossible": ErrImpossible}
 
 func failureOf(err error) failure {
-	f := failure{Code: "Failed", Message: fmt.Sprintf("%.600q", err.Error())}
+	f := failure{Code: "Failed", Message: err.Error()}
 	for code, of := range codes {
 		if errors.Is(err, of) {
-			f.Code = code
+			f = failure{code, strings.TrimPrefix(f.Message, of.Error()+": ")}
 		}
 	}
+	f.Message = f.Message[:min(len(f.Message), maxMessage/8)] // a control character has six bytes as JSON
 	return f
 }
 
 func (f failure) err() error {
 	if err, ok := codes[f.Code]; ok {
-		return fmt.Errorf("%w: the source says %s", err, f.Message)
+		return fmt.Errorf("%w: %s", err, f.Message)
 	}
-	return fmt.Errorf("the source failed: %s", f.Message)
+	return fmt.Errorf("the source failed: %q", f.Message)
 }
 
 // item is an item on the wire.

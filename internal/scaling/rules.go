@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,8 @@ func (m moves) have(key []byte) bool {
 }
 
 const (
+	// fewNames bounds the servers in a message.
+	fewNames = 4
 	// leastPlaced is the share of the keys that must be where the ring puts them. Of fewer than fewKeys, all must be.
 	leastPlaced, fewKeys = 0.99, 20
 	// If as many keys as enoughRecent were used in the time recent, only they count: others may be from before an earlier change.
@@ -148,8 +151,12 @@ func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item
 	if len(c.From) < 2 || all.enough() {
 		return unprovenAlone(c)
 	}
+	names := c.From
+	if len(names) > fewNames {
+		names = append(slices.Clip(names[:fewNames]), fmt.Sprintf("and %d more", len(c.From)-fewNames))
+	}
 	return fmt.Errorf("%w: %d of %d keys of shard %d are where %s over %s puts them (%.1f%%), at least %.0f%% are required; kubectl memcached ring shows what the clients use",
-		ErrUnproven, all.right, all.keys, m.Ordinal, c.Ring, strings.Join(c.From, ", "), math.Floor(1000*float64(all.right)/float64(all.keys))/10, 100*leastPlaced)
+		ErrUnproven, all.right, all.keys, m.Ordinal, c.Ring, strings.Join(names, ", "), math.Floor(1000*float64(all.right)/float64(all.keys))/10, 100*leastPlaced)
 }
 
 // unprovenAlone returns an error if there was only one server, where all rings put all keys.

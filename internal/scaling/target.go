@@ -276,8 +276,9 @@ func (r *receiver) sweep(ctx context.Context, step Step) error {
 		}
 		return ctx.Err()
 	})
-	if err != nil {
-		return fmt.Errorf("scanning the own items: %w", err)
+	if err != nil { // marks of this sweep must not count in the next one: connect removes them
+		r.all(func(s *source) { s.fail(fmt.Errorf("scanning the own items: %w", err)) })
+		return r.errors()
 	}
 	err = r.each(func(s *source) error { return s.finish() })
 	r.update(func(p *Progress) {

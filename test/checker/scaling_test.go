@@ -3,6 +3,7 @@ package checker
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -689,6 +690,40 @@ func TestMovedItemsAreThoseOfTheOldOwner(t *testing.T) {
 		want := fmt.Sprintf("VA 2 f7 tTTL\r\nab\r\nVA 2 k%s b\r\nab\r\nHD s700000\r\nVA 0\r\n\r\nEN\r\nEN\r\n", encoded)
 		if got := regexp.MustCompile(`t49\d\d`).ReplaceAllString(answers, "tTTL"); got != want {
 			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}
+
+// Where the clients use another ring than the declared one, nothing is copied, and nothing deleted.
+func TestKeysStayWhereTheRingIsUnproven(t *testing.T) {
+	t.Parallel()
+	c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
+	c.fill(3)
+	c.start(3)
+	var before []int64
+	for _, shard := range c.shards {
+		before = append(before, shard.Items())
+	}
+	for name, run := range map[string]struct {
+		ring    string
+		reserve bool
+		want    error
+	}{"another ring": {ring.Jump, true, scaling.ErrUnproven}, "no memory": {ring.Rendezvous, false, scaling.ErrNoMemory}} {
+		target := scaling.Target{
+			Memcached: c.shards[3].memcached(), Key: handoverKey, Log: slog.New(slog.NewTextHandler(c.shards[3].Log, nil)),
+			Change: scaling.Change{Ring: run.ring, From: c.list(3).servers, To: c.list(4).servers}, Step: func() scaling.Step { return scaling.Copy },
+			Dial: func(ctx context.Context, ordinal int) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", c.shards[ordinal].address)
+			},
+		}
+		target.Reserve = func(int64) (func(), bool) { return func() {}, run.reserve }
+		if err := scaling.Run(t.Context(), target); !errors.Is(err, run.want) {
+			t.Errorf("%s: %v, want %v", name, err, run.want)
+		}
+	}
+	for ordinal, shard := range c.shards {
+		if n := shard.Items(); n != before[ordinal] {
+			t.Errorf("shard %d has %d items, want %d", ordinal, n, before[ordinal])
 		}
 	}
 }
