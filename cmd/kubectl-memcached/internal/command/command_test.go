@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -239,11 +241,9 @@ func TestWhyNamesTheGateAndWhatToDo(t *testing.T) {
 	if w.run("why", "cache", "-o", "json"); json.Unmarshal(w.out.Bytes(), &read) != nil || len(read.Gates) != len(v1beta1.Gates) {
 		t.Fatalf("%s", w.out.String())
 	}
+	blocking := slices.Index(v1beta1.Gates, v1beta1.GateOutsideMaintenanceWindow)
 	for i, g := range read.Gates {
-		want := map[bool]string{true: "No", false: "Unknown"}[i < 9]
-		if i == 9 {
-			want = "Yes"
-		}
+		want := []string{"No", "Yes", "Unknown"}[cmp.Compare(i, blocking)+1]
 		if g.Blocks != want || g.Name != string(v1beta1.Gates[i]) {
 			t.Errorf("gate %d: %+v, want %s", i, g, want)
 		}

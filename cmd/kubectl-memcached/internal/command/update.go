@@ -38,6 +38,24 @@ func (p *plugin) retry() *cobra.Command {
 		})
 }
 
+func (p *plugin) scaled() *cobra.Command {
+	return p.change("scaled NAME", "Say that all clients use the new list of servers",
+		"Let the operator complete a change of spec.size. Until then, it keeps the items equal that clients of the former list and of the new one "+
+			"look for on different shards. Clients that still have the former list read old values afterwards.\n\n"+
+			"By hand, you set the annotation "+v1beta1.AnnotationScaled+" to status.scaling.id.",
+		"The operator completes the scaling of %s: \"kubectl memcached why %[1]s\" shows the progress\n",
+		func(ctx context.Context, c *cluster.Cluster, key client.ObjectKey) error {
+			m, err := c.Memcached(ctx, key)
+			if err != nil {
+				return err
+			}
+			if s := m.Status.Scaling; s == nil || s.Step != v1beta1.ScalingWaiting {
+				return fmt.Errorf("%s doesn't wait for its clients: use this verb when status.scaling.step is %s", key.Name, v1beta1.ScalingWaiting)
+			}
+			return c.AnnotateMemcached(ctx, key, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
+		})
+}
+
 // change is a verb that changes a Memcached.
 func (p *plugin) change(use, short, long, done string, do func(context.Context, *cluster.Cluster, client.ObjectKey) error) *cobra.Command {
 	return &cobra.Command{

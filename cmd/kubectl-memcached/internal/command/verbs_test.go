@@ -93,6 +93,18 @@ func TestPauseResumeAndRetryChangeTheMemcached(t *testing.T) {
 	}
 }
 
+func TestScaledIsSaidOfTheScalingThatWaits(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	w.want(w.run("scaled", "cache"), exitFailed, "", "cache doesn't wait for its clients")
+	m.Status.Scaling = &v1beta1.ScalingStatus{ID: "3-4-1", Step: v1beta1.ScalingWaiting}
+	w.report(m)
+	w.want(w.run("scaled", "cache"), 0, "completes the scaling of cache", "")
+	if got := simtest.Get[*v1beta1.Memcached](w.api, "cache").Annotations[v1beta1.AnnotationScaled]; got != "3-4-1" {
+		t.Errorf("the annotation is %q", got)
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
