@@ -452,6 +452,23 @@ func (t *scaledTarget) progress() scaling.Progress {
 	return t.p
 }
 
+// target returns a target whose connections can be cut.
+func (c *scaled) target(shard *scaledShard, name string, to int, step func() scaling.Step) scaling.Target {
+	return scaling.Target{
+		Memcached: shard.memcached(), Key: handoverKey, Log: slog.New(slog.NewTextHandler(shard.Log, nil)), Step: step,
+		Change: scaling.Change{Ring: name, From: c.before.servers, To: c.list(to).servers},
+		Dial: func(ctx context.Context, ordinal int) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.shards[ordinal].address)
+			if err == nil {
+				shard.cuts.mu.Lock()
+				shard.cuts.conns = append(shard.cuts.conns, conn)
+				shard.cuts.mu.Unlock()
+			}
+			return conn, err
+		},
+	}
+}
+
 // fault is what happens in a step.
 type scaledFault struct {
 	kind string
@@ -485,25 +502,13 @@ func (c *scaled) change(to int, warm bool, fault scaledFault) {
 			targets = append(targets, target)
 			shard := c.shards[ordinal]
 			go func() {
-				target.over <- scaling.Run(c.t.Context(), scaling.Target{
-					Memcached: shard.memcached(), Key: handoverKey, Log: slog.New(slog.NewTextHandler(shard.Log, nil)),
-					Change: scaling.Change{Ring: c.name, From: c.before.servers, To: c.after.servers},
-					Dial: func(ctx context.Context, ordinal int) (net.Conn, error) {
-						conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.shards[ordinal].address)
-						if err == nil {
-							shard.cuts.mu.Lock()
-							shard.cuts.conns = append(shard.cuts.conns, conn)
-							shard.cuts.mu.Unlock()
-						}
-						return conn, err
-					},
-					Step: func() scaling.Step { return step.Load().(scaling.Step) },
-					Progress: func(p scaling.Progress) {
-						target.mu.Lock()
-						defer target.mu.Unlock()
-						target.p = p
-					},
-				})
+				t := c.target(shard, c.name, to, func() scaling.Step { return step.Load().(scaling.Step) })
+				t.Progress = func(p scaling.Progress) {
+					target.mu.Lock()
+					defer target.mu.Unlock()
+					target.p = p
+				}
+				target.over <- scaling.Run(c.t.Context(), t)
 			}()
 		}
 	}
@@ -709,13 +714,7 @@ func TestKeysStayWhereTheRingIsUnproven(t *testing.T) {
 		reserve bool
 		want    error
 	}{"another ring": {ring.Jump, true, scaling.ErrUnproven}, "no memory": {ring.Rendezvous, false, scaling.ErrNoMemory}} {
-		target := scaling.Target{
-			Memcached: c.shards[3].memcached(), Key: handoverKey, Log: slog.New(slog.NewTextHandler(c.shards[3].Log, nil)),
-			Change: scaling.Change{Ring: run.ring, From: c.list(3).servers, To: c.list(4).servers}, Step: func() scaling.Step { return scaling.Copy },
-			Dial: func(ctx context.Context, ordinal int) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", c.shards[ordinal].address)
-			},
-		}
+		target := c.target(c.shards[3], run.ring, 4, func() scaling.Step { return scaling.Copy })
 		target.Reserve = func(int64) (func(), bool) { return func() {}, run.reserve }
 		if err := scaling.Run(t.Context(), target); !errors.Is(err, run.want) {
 			t.Errorf("%s: %v, want %v", name, err, run.want)
@@ -725,6 +724,41 @@ func TestKeysStayWhereTheRingIsUnproven(t *testing.T) {
 		if n := shard.Items(); n != before[ordinal] {
 			t.Errorf("shard %d has %d items, want %d", ordinal, n, before[ordinal])
 		}
+	}
+}
+
+// What an unfinished sweep has seen doesn't count in the next one.
+func TestDeletionDuringASweepThatFailsIsFollowed(t *testing.T) {
+	t.Parallel()
+	c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
+	c.fill(3)
+	c.start(3)
+	after := c.list(4)
+	i := slices.IndexFunc(c.keys, func(k *scaledKey) bool { return after.ring.Shard([]byte(k.name)) == 3 })
+	key, step, failed := c.keys[i].name, scaling.Copy, false
+	target := c.target(c.shards[3], c.name, 4, func() scaling.Step { return step })
+	target.Progress = func(p scaling.Progress) {
+		if p.Step == scaling.Copy {
+			step = scaling.Close
+		}
+	}
+	scan := target.Scan
+	target.Scan = func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+		if step == scaling.Close && !failed {
+			failed = true
+			if there := c.shards[3].Talk("mg " + key + "\r\n"); there != "HD\r\n" {
+				t.Errorf("the key was not copied: %q", there)
+			}
+			c.shards[c.before.ring.Shard([]byte(key))].Talk("md " + key + "\r\n")
+			return memfile.Report{}, errors.New("a scan that fails")
+		}
+		return scan(ctx, order, visit)
+	}
+	if err := scaling.Run(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if there := c.shards[3].Talk("mg " + key + "\r\n"); there != "EN\r\n" || !failed {
+		t.Errorf("the key that was deleted is back: %q", there)
 	}
 }
 
