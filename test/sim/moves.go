@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -14,13 +15,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
+var scalingSteps = []agentwire.ScalingStep{"", agentwire.ScalingCopy, agentwire.ScalingPublished, agentwire.ScalingClose}
+
 // watchMoves notes what the agents have completed, and checks that no new shard serves before it has its keys.
 func (w *World) watchMoves() {
 	for uid, p := range w.Procs {
 		report, pod := p.Moved(), w.PodOf(p)
-		order := []agentwire.ScalingStep{"", agentwire.ScalingCopy, agentwire.ScalingPublished, agentwire.ScalingClose}
-		for i, step := range order {
-			if report.ID != "" && (report.Problem != "" || i > 0 && i <= slices.Index(order, report.Step)) {
+		for i, step := range scalingSteps {
+			if report.ID != "" && (report.Problem != "" || i > 0 && i <= slices.Index(scalingSteps, report.Step)) {
 				w.watch.moved[moved{report.ID, p.Shard, step}] = true
 			}
 		}
@@ -44,6 +46,9 @@ func (w *World) watchSource(name string) {
 	for _, pod := range w.livePods() {
 		r, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
 		shard := simtest.ShardOf(pod)
+		if set := simtest.Get[*appsv1.ReplicaSet](w.Server, shard); set == nil || !metav1.IsControlledBy(set, m) || !metav1.IsControlledBy(pod, set) {
+			continue
+		}
 		if err == nil && r != nil && w.ownerOf(shard) == m && ordinal < len(r.From) && !w.watch.moved[moved{r.ID, shard, agentwire.ScalingClose}] {
 			w.breaks("shard %s was deleted, and shard %s needs its items", name, shard)
 		}
@@ -82,4 +87,17 @@ func movesItems(spec *v1beta1.MemcachedSpec, from, to int) bool {
 	h := spec.Access.Hashing
 	return h != nil && spec.Scaling.Mode != "Cold" && spec.UpdateStrategy.Handover.Mode != "Disabled" && !spec.Paused && min(from, to) > 1 && from != to &&
 		(h.Algorithm != "Modulo" || max(from, to)%min(from, to) == 0)
+}
+
+// watchRequest looks at a change of a pod's request to get items: none of the scaling in the status is taken back.
+func (w *World) watchRequest(was, is *corev1.Pod) {
+	m := w.ownerOf(simtest.ShardOf(was))
+	before, _ := agentwire.ParseScaling(was.Annotations[annotations.Scaling])
+	after, _ := agentwire.ParseScaling(is.Annotations[annotations.Scaling])
+	if before == nil || m == nil || m.Status.Scaling == nil || m.Status.Scaling.ID != before.ID || m.Status.Scaling.Step == v1beta1.ScalingFinishing || !movesItems(&m.Spec, len(before.From), len(before.To)) {
+		return
+	}
+	if after == nil || after.ID != before.ID || slices.Index(scalingSteps, after.Step) < slices.Index(scalingSteps, before.Step) {
+		w.breaks("pod %s was requested: %s, and now %q", was.Name, before, is.Annotations[annotations.Scaling])
+	}
 }

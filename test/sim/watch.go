@@ -388,6 +388,9 @@ func (op *operator) seesOther(than *corev1.Pod) bool {
 // serves, or lets it hand over its items, must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
+	if is != nil {
+		w.watchRequest(pod, is)
+	}
 	restarts := is != nil && (simtest.Container(is).Image != simtest.Container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
 		is.Annotations[v1beta1.AnnotationRestart] != pod.Annotations[v1beta1.AnnotationRestart])
 	if verb == "delete" {

@@ -146,6 +146,9 @@ type targetReports struct {
 // preparation returns what keeps the shards from taking part.
 func preparation(obs *observation.Observation, shards []shard.State) targetReports {
 	r := targetReports{targets: len(obs.Names)}
+	if extras := planDeletions(obs, 0).ScaleIn; len(extras) > 0 { // a new shard of an earlier attempt may serve already
+		r.waiting = fmt.Sprintf("waiting until %s is deleted", resources.KeyOf(extras[0]))
+	}
 	for _, name := range obs.Names {
 		s := shard.Named(shards, name)
 		if s == nil || !isSettled(s.Rollout) {

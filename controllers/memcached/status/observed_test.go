@@ -499,16 +499,35 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 	cost := func(s *v1beta1.MemcachedStatus, misses *int64, recovered *metav1.Time) {
 		s.LastUpdate = &v1beta1.UpdateCost{Revision: "r", StartTime: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveryTime: recovered}
 	}
+	scales := func(from, to v1beta1.ScalingStep) statuses {
+		return func(was, next *v1beta1.MemcachedStatus) {
+			was.Size = 2 // which other events say
+			was.Scaling = &v1beta1.ScalingStatus{From: 2, To: 3, Step: from, Moved: 1000, StaleMilliseconds: 500}
+			next.Scaling = was.Scaling.DeepCopy()
+			next.Scaling.Step = to
+		}
+	}
 	later := metav1.NewTime(plantest.Now.Add(90 * time.Second))
 	for name, c := range map[string]struct {
 		change statuses
 		agent  agentwire.Start
 		want   []string
 	}{
-		"nothing":                        {func(*v1beta1.MemcachedStatus, *v1beta1.MemcachedStatus) {}, agentwire.Start{}, nil},
-		"it was scaled out":              {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
-		"it was scaled in":               {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
-		"it was scaled to 0":             {func(was, next *v1beta1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
+		"nothing":            {func(*v1beta1.MemcachedStatus, *v1beta1.MemcachedStatus) {}, agentwire.Start{}, nil},
+		"it was scaled out":  {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
+		"it was scaled in":   {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
+		"it was scaled to 0": {func(was, next *v1beta1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
+		"it was scaled, and no items moved": {func(was, _ *v1beta1.MemcachedStatus) { was.Servers = []string{"a", "b"} }, agentwire.Start{}, []string{
+			"Normal ScaledCold: from 2 to 3 shards; keys that move are missing at first. To copy their items: set spec.access.hashing to what your clients use"}},
+		"items begin to move": {scales(v1beta1.ScalingPreparing, v1beta1.ScalingCopying), agentwire.Start{}, []string{"Normal ScalingStarted: from 2 to 3 shards: copying the items of the keys that move"}},
+		"items move":          {scales(v1beta1.ScalingCopying, v1beta1.ScalingCopying), agentwire.Start{}, nil},
+		"items have moved":    {scales(v1beta1.ScalingPublishing, v1beta1.ScalingWaiting), agentwire.Start{}, []string{"Normal ScalingPublished: from 2 to 3 shards: copied 1,000 items; give your clients the new list in status.servers"}},
+		"no shard has the items of others": {scales(v1beta1.ScalingClosing, v1beta1.ScalingFinishing), agentwire.Start{}, []string{
+			"Normal ScalingFinished: from 2 to 3 shards: copied 1,000 items; a client could read a value 500ms after another one had changed it"}},
+		"items can't move": {func(was, next *v1beta1.MemcachedStatus) {
+			scales(v1beta1.ScalingCopying, v1beta1.ScalingFinishing)(was, next)
+			next.Scaling.Problem = "shard cache-2: no ring"
+		}, agentwire.Start{}, []string{"Warning ScaledCold: from 2 to 3 shards; keys that move are missing at first: shard cache-2: no ring"}},
 		"it is new":                      {func(was, _ *v1beta1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, -1 }, agentwire.Start{}, nil},
 		"a shard is ready":               {shard1(func(was, _ *v1beta1.ShardStatus) { was.Ready = false }), agentwire.Start{}, []string{"Normal ShardReady cache-1-x: shard cache-1 is ready in pod cache-1-x"}},
 		"a shard is not ready":           {shard1(func(_, next *v1beta1.ShardStatus) { next.Ready = false }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
@@ -582,6 +601,7 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 			was := Make(obs, p, plan.Result{}, obs.Now)
 			next := *was.DeepCopy()
 			c.change(&was, &next)
+			p.Scaling.Cold = "set spec.access.hashing to what your clients use"
 			obs.Agents["cache-1-x"] = agentwire.Status{Start: c.agent}
 			var got []string
 			for _, e := range Events(was, next, obs, p, plan.Result{}) {

@@ -1,0 +1,366 @@
+package plan_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// scaled returns an observation of a Memcached with these shards, whose clients know some of them, and whose spec has changed to a size.
+func scaled(t *testing.T, exist, listed, to int32) *observation.Observation {
+	obs := plantest.Running(t, exist, func(s *v1beta1.MemcachedSpec) { s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashKetama} })
+	m := obs.Memcached
+	m.Status.ObservedGeneration, *m.Spec.Size = m.Generation-1, to
+	obs.Answers = map[string]agentwire.Status{}
+	for ordinal := range int(exist) {
+		name := resources.ShardName("cache", ordinal)
+		if ordinal < int(listed) {
+			m.Status.Servers = append(m.Status.Servers, name+".default.svc.cluster.local:11211")
+		}
+		obs.Answers[name+"-x"] = agentwire.Status{Phase: agentwire.PhaseServing, HandoverPort: agentwire.HandoverPort, Scaling: &agentwire.ScalingStatus{}}
+	}
+	return obs
+}
+
+// during returns an observation in a step of scaling from a size to another one.
+func during(t *testing.T, from, to int32, step v1beta1.ScalingStep) *observation.Observation {
+	exist, listed := max(from, to), from
+	switch step {
+	case v1beta1.ScalingPreparing:
+		exist = from
+	case v1beta1.ScalingWaiting, v1beta1.ScalingClosing:
+		listed = to
+	}
+	obs := scaled(t, exist, listed, to)
+	obs.Memcached.Status.Scaling = &v1beta1.ScalingStatus{ID: "id", From: from, To: to, Step: step, PublishTime: &metav1.Time{Time: obs.Now.Add(-time.Minute)}}
+	plantest.Read(obs)
+	return obs
+}
+
+// reports lets the agent of a shard report that it has completed a step.
+func reports(obs *observation.Observation, shard string, report agentwire.ScalingStatus) {
+	if report.ID == "" {
+		report.ID = "id"
+	}
+	obs.Answers[shard+"-x"] = agentwire.Status{Phase: agentwire.PhaseServing, Scaling: &report}
+}
+
+func TestItemsMoveIfTheClientsHashIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*observation.Observation)
+		cold   string // "no" if items move
+	}{
+		"out":           {func(*observation.Observation) {}, "no"},
+		"in":            {size(2), "no"},
+		"the same size": {size(3), ""},
+		"to one shard":  {size(1), "two shards or more"},
+		"to no shard":   {size(0), ""},
+		"mode Cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, "spec.scaling.mode is Cold"},
+		"no hashing":    {func(obs *observation.Observation) { obs.Memcached.Spec.Access.Hashing = nil }, "set spec.access.hashing"},
+		"no handovers": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.UpdateStrategy.Handover.Mode = v1beta1.HandoverDisabled
+		}, "handover.mode"},
+		"Modulo": {func(obs *observation.Observation) { obs.Memcached.Spec.Access.Hashing.Algorithm = v1beta1.HashModulo }, "a multiple"},
+		"Modulo, double": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Access.Hashing.Algorithm = v1beta1.HashModulo
+			size(6)(obs)
+		}, "no"},
+		"paused": {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, ""},
+		"a new Memcached": {func(obs *observation.Observation) {
+			obs.Memcached.Status = v1beta1.MemcachedStatus{ObservedGeneration: -1}
+		}, ""},
+		"the status describes this spec": {func(obs *observation.Observation) { obs.Memcached.Status.ObservedGeneration = obs.Memcached.Generation }, ""},
+		"a shard isn't listed":           {func(obs *observation.Observation) { obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:2] }, ""},
+		"another shard is listed":        {func(obs *observation.Observation) { obs.Memcached.Status.Servers[2] = "cache-3." }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := scaled(t, 3, 3, 4)
+			c.change(obs)
+			to := *obs.Memcached.Spec.Size
+			p := plantest.Plan(obs)
+			if (p.Scaling.Status != nil) != (c.cold == "no") || c.cold != "no" && (!strings.Contains(p.Scaling.Cold, c.cold) || (p.Scaling.Cold == "") != (c.cold == "")) {
+				t.Errorf("%+v, and cold: %q", p.Scaling.Status, p.Scaling.Cold)
+			}
+			if p.Scaling.Status == nil {
+				return
+			}
+			if s := p.Scaling.Status; s.From != 3 || s.To != to || s.Step != v1beta1.ScalingPreparing || p.Scaling.Cold != "" {
+				t.Errorf("it begins with %+v, and cold: %q", s, p.Scaling.Cold)
+			}
+			if a := describe(p.Actions); len(a) != 0 || len(p.Servers) != 3 {
+				t.Errorf("before the status says so, %q and the servers %q", a, p.Servers)
+			}
+		})
+	}
+}
+
+// reached is the step that a target has completed when the operator's step is completed.
+var reached = map[v1beta1.ScalingStep]agentwire.ScalingStep{
+	v1beta1.ScalingCopying: agentwire.ScalingCopy, v1beta1.ScalingPublishing: agentwire.ScalingPublished, v1beta1.ScalingClosing: agentwire.ScalingClose,
+}
+
+func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
+	next := map[v1beta1.ScalingStep]v1beta1.ScalingStep{
+		v1beta1.ScalingCopying: v1beta1.ScalingPublishing, v1beta1.ScalingPublishing: v1beta1.ScalingWaiting, v1beta1.ScalingClosing: v1beta1.ScalingFinishing,
+	}
+	for step, reports1 := range reached {
+		for name, c := range map[string]struct {
+			change func(*observation.Observation)
+			want   v1beta1.ScalingStep
+		}{
+			"all have":               {func(*observation.Observation) {}, next[step]},
+			"one reports nothing":    {func(obs *observation.Observation) { delete(obs.Answers, "cache-1-x") }, step},
+			"one is at another step": {func(obs *observation.Observation) { reports(obs, "cache-1", agentwire.ScalingStatus{Error: "refused"}) }, step},
+			"one has another request": {func(obs *observation.Observation) {
+				reports(obs, "cache-1", agentwire.ScalingStatus{ID: "former", Step: agentwire.ScalingClose})
+			}, step},
+			"one has a problem": {func(obs *observation.Observation) {
+				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring"})
+			}, next[step]},
+			"all have a problem": {func(obs *observation.Observation) {
+				reports(obs, "cache-0", agentwire.ScalingStatus{Problem: "no ring"})
+				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring"})
+			}, v1beta1.ScalingFinishing},
+			"one is being deleted": {func(obs *observation.Observation) {
+				obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
+			}, step},
+			"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, step},
+			"the spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, step},
+			"it is to be cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, v1beta1.ScalingFinishing},
+		} {
+			t.Run(string(step)+", "+name, func(t *testing.T) {
+				obs := during(t, 3, 2, step)
+				for _, shard := range []string{"cache-0", "cache-1"} {
+					reports(obs, shard, agentwire.ScalingStatus{Step: reports1, Moved: 5, StaleSeconds: 0.5})
+				}
+				c.change(obs)
+				p := plantest.Plan(obs)
+				s := p.Scaling.Status
+				if s.Step != c.want || (s.Problem != "") != (strings.HasPrefix(name, "all have a p") && step != v1beta1.ScalingClosing || strings.Contains(name, "cold")) {
+					t.Errorf("%+v, want %s", s, c.want)
+				}
+				if len(p.Actions.ScaleIn) > 0 {
+					t.Errorf("%q are deleted", describe(p.Actions))
+				}
+				if s.Step == v1beta1.ScalingWaiting && (s.Moved != 0 || !s.PublishTime.Time.Equal(obs.Now)) || s.Step == v1beta1.ScalingPublishing && name == "all have" && s.Moved != 10 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+	}
+}
+
+// Clients know the shards of a step, and the shards of both lists exist from the copy to the end.
+func TestSizesFollowTheStepInTheStatus(t *testing.T) {
+	for step, c := range map[v1beta1.ScalingStep]struct{ out, in resources.Sizes }{
+		v1beta1.ScalingPreparing:  {resources.Sizes{Exist: 2, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
+		v1beta1.ScalingCopying:    {resources.Sizes{Exist: 3, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
+		v1beta1.ScalingPublishing: {resources.Sizes{Exist: 3, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
+		v1beta1.ScalingWaiting:    {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 3, Listed: 2}},
+		v1beta1.ScalingClosing:    {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 3, Listed: 2}},
+		v1beta1.ScalingFinishing:  {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 2, Listed: 2}},
+	} {
+		if got := resources.SizesOf(during(t, 2, 3, step).Memcached); got != c.out {
+			t.Errorf("%s, out: %+v, want %+v", step, got, c.out)
+		}
+		if got := resources.SizesOf(during(t, 3, 2, step).Memcached); got != c.in {
+			t.Errorf("%s, in: %+v, want %+v", step, got, c.in)
+		}
+	}
+}
+
+func TestTargetsAreRequestedToGetItems(t *testing.T) {
+	steps := maps.Clone(reached)
+	steps[v1beta1.ScalingWaiting], steps[v1beta1.ScalingPreparing], steps[v1beta1.ScalingFinishing] = agentwire.ScalingPublished, "", ""
+	for step, want := range steps {
+		for _, c := range []struct {
+			from, to int32
+			targets  []string
+		}{{2, 3, []string{"cache-2"}}, {3, 2, []string{"cache-0", "cache-1"}}} {
+			obs := during(t, c.from, c.to, step)
+			var got []string
+			for _, patch := range plantest.Plan(obs).Actions.Patch {
+				text, _ := patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling].(string)
+				request, err := agentwire.ParseScaling(text)
+				if err != nil || request == nil {
+					t.Fatalf("%s: %q, %v", step, text, err)
+				}
+				shard := strings.TrimSuffix(patch.Pod.Name, "-x")
+				got = append(got, shard)
+				servers := resources.Options{}.ScalingRequest(obs.Memcached, obs.Memcached.Status.Scaling, request.Ordinal, want)
+				if resources.ShardName("cache", request.Ordinal) != shard || text != servers || len(request.From) != int(c.from) || len(request.To) != int(c.to) ||
+					len(request.Agents) != int(c.from) || request.Agents[1] != "cache-1.default.svc.cluster.local:11212" || request.To[0] != "cache-0.default.svc.cluster.local:11211" {
+					t.Errorf("%s: shard %s is requested: %s", step, shard, text)
+				}
+				patch.Pod.Annotations[annotations.Scaling] = text
+			}
+			if want == "" {
+				c.targets = nil
+			}
+			if diff := cmp.Diff(c.targets, got); diff != "" {
+				t.Errorf("%s from %d to %d (-want +got):\n%s", step, c.from, c.to, diff)
+			}
+			if again := plantest.Plan(obs).Scaling.Actions.Patch; len(again) > 0 {
+				t.Errorf("%s: it is repeated", step)
+			}
+			obs.Memcached.Status.Scaling = nil
+			obs.Memcached.Status.ObservedGeneration = obs.Memcached.Generation
+			plantest.Read(obs)
+			if removed := plantest.Plan(obs).Scaling.Actions.Patch; len(removed) != len(c.targets) {
+				t.Errorf("%s: afterwards, %d requests are removed", step, len(removed))
+			}
+		}
+	}
+}
+
+// A pod of a new shard knows from its start that no client may use it before it has its keys.
+func TestTemplateOfANewShardHasTheRequest(t *testing.T) {
+	obs := during(t, 2, 3, v1beta1.ScalingCopying)
+	p := plantest.Plan(obs)
+	for ordinal, want := range []bool{false, false, true} {
+		d := plan.DesiredShards(obs, p.Shards, rollout.Decision{}, "", p.Scaling)[ordinal]
+		if (d.Scaling != "") != want {
+			t.Errorf("shard %d: %q", ordinal, d.Scaling)
+		}
+	}
+}
+
+func TestScalingWaitsUntilTheShardsCanTakePart(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*observation.Observation)
+		step   v1beta1.ScalingStep
+		says   string
+	}{
+		"they can":              {func(*observation.Observation) {}, v1beta1.ScalingCopying, ""},
+		"an agent is silent":    {func(obs *observation.Observation) { delete(obs.Answers, "cache-1-x") }, v1beta1.ScalingPreparing, "the agent in pod cache-1-x"},
+		"an agent just started": {func(obs *observation.Observation) { obs.Answers["cache-1-x"] = agentwire.Status{} }, v1beta1.ScalingPreparing, "the agent in pod cache-1-x"},
+		"an agent is older": {func(obs *observation.Observation) {
+			obs.Answers["cache-1-x"] = agentwire.Status{HandoverPort: agentwire.HandoverPort}
+		}, v1beta1.ScalingFinishing, "older release"},
+		"a pod has no handover": {func(obs *observation.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Handover) }, v1beta1.ScalingFinishing, "without handovers"},
+		"a shard is missing": {func(obs *observation.Observation) {
+			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
+		}, v1beta1.ScalingPreparing, "waiting for shard cache-1"},
+		"a new shard exists already": {func(obs *observation.Observation) {
+			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-2"}, "ours")
+		}, v1beta1.ScalingPreparing, "waiting until ReplicaSet cache-2 is deleted"},
+		"a shard is being updated": {func(obs *observation.Observation) {
+			obs.Pods["cache-1"][0].Annotations[annotations.Spec] = strings.Replace(obs.Pods["cache-1"][0].Annotations[annotations.Spec], "1.6.45", "1.6.38", 1)
+		}, v1beta1.ScalingPreparing, "waiting for shard cache-1"},
+		"another size, before":    {size(5), v1beta1.ScalingPreparing, ""},
+		"the former size, before": {size(2), v1beta1.ScalingFinishing, ""},
+		"one shard, before":       {size(1), v1beta1.ScalingFinishing, "two shards or more"},
+		"the names are too long for": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Access.Hashing.ServerNameTemplate = "{shard}" + strings.Repeat("x", resources.MaxScalingRequest/4)
+		}, v1beta1.ScalingFinishing, "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := during(t, 2, 3, v1beta1.ScalingPreparing)
+			c.change(obs)
+			s := plantest.Plan(obs).Scaling.Status
+			if s.Step != c.step || !strings.Contains(s.Message+s.Problem, c.says) || c.says == "" && s.Message+s.Problem != "" {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestClientsHaveTheNewList(t *testing.T) {
+	discovers := func(obs *observation.Observation, size int32, ago time.Duration) {
+		obs.Memcached.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache
+		obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{Size: size, LastChangeTime: metav1.NewTime(obs.Now.Add(-ago))}
+	}
+	confirms := func(obs *observation.Observation, id string) {
+		metav1.SetMetaDataAnnotation(&obs.Memcached.ObjectMeta, v1beta1.AnnotationScaled, id)
+	}
+	for name, c := range map[string]struct {
+		change func(*observation.Observation)
+		closes bool
+		asks   bool
+		after  time.Duration
+	}{
+		"nobody says so":          {func(*observation.Observation) {}, false, true, 30 * time.Second},
+		"the user says so":        {func(obs *observation.Observation) { confirms(obs, "id") }, true, false, 0},
+		"the user said so before": {func(obs *observation.Observation) { confirms(obs, "former") }, false, true, 30 * time.Second},
+		"the time is over":        {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.SwitchSeconds = new(int32(60)) }, true, false, 0},
+		"the time isn't over":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.SwitchSeconds = new(int32(70)) }, false, false, 10 * time.Second},
+		"discovery, a minute ago": {func(obs *observation.Observation) { discovers(obs, 3, time.Minute) }, false, false, 30 * time.Second},
+		"discovery, two minutes ago": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-2 * time.Minute)
+			discovers(obs, 3, 2*time.Minute)
+		}, true, false, 0},
+		"discovery lists the new one later": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-2 * time.Minute)
+			discovers(obs, 3, 100*time.Second)
+		}, false, false, 20 * time.Second},
+		"discovery lists the former ones": {func(obs *observation.Observation) { confirms(obs, "id"); discovers(obs, 2, time.Hour) }, false, false, 2 * time.Second},
+		"the status lists the former ones": {func(obs *observation.Observation) {
+			confirms(obs, "id")
+			obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:2]
+		}, false, false, 2 * time.Second},
+		"a restore has the former list": {func(obs *observation.Observation) {
+			confirms(obs, "id")
+			obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
+		}, false, false, 30 * time.Second},
+		"the spec has another size": {func(obs *observation.Observation) { confirms(obs, "id"); *obs.Memcached.Spec.Size = 2 }, true, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := during(t, 2, 3, v1beta1.ScalingWaiting)
+			c.change(obs)
+			p := plantest.Plan(obs).Scaling
+			if closes := p.Status.Step == v1beta1.ScalingClosing; closes != c.closes || p.WaitsForUser != c.asks || strings.Contains(p.Status.Message, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id") != c.asks {
+				t.Errorf("it waits for the user: %t, %+v", p.WaitsForUser, p.Status)
+			}
+			if !c.closes && p.Actions.RequeueAfter != c.after {
+				t.Errorf("again in %s, want %s", p.Actions.RequeueAfter, c.after)
+			}
+		})
+	}
+}
+
+// What is requested while items move follows when they have.
+func TestNextChangeOfTheSizeFollowsTheFirst(t *testing.T) {
+	obs := during(t, 2, 3, v1beta1.ScalingClosing)
+	reports(obs, "cache-2", agentwire.ScalingStatus{Step: agentwire.ScalingClose})
+	size(2)(obs)
+	if s := plantest.Plan(obs).Scaling.Status; s.From != 3 || s.To != 2 || s.Step != v1beta1.ScalingPreparing || s.ID == "id" || s.PublishTime != nil {
+		t.Errorf("%+v", s)
+	}
+	obs = during(t, 2, 3, v1beta1.ScalingFinishing)
+	if s := plantest.Plan(obs).Scaling.Status; s != nil {
+		t.Errorf("all shards exist: %+v", s)
+	}
+	size(4)(obs)
+	if s := plantest.Plan(obs).Scaling.Status; s == nil {
+		t.Error("the next change begins before this one is over")
+	}
+}
+
+func TestUpdatesWaitWhileItemsMove(t *testing.T) {
+	for _, step := range []v1beta1.ScalingStep{v1beta1.ScalingPreparing, v1beta1.ScalingWaiting, v1beta1.ScalingFinishing} {
+		obs := during(t, 2, 3, step)
+		obs.Memcached.Spec.Config.Threads = new(int32(2))
+		for _, name := range []string{"cache-0", "cache-1", "cache-2"} {
+			if len(obs.Pods[name]) > 0 {
+				obs.Agents[name+"-x"] = agentwire.Status{}
+			}
+		}
+		plantest.Read(obs)
+		if d := plantest.Plan(obs).Decision; (d.Gate == rollout.GateScaling) != (step != v1beta1.ScalingFinishing) {
+			t.Errorf("%s: %+v", step, d)
+		}
+	}
+}

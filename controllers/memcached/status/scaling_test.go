@@ -1,0 +1,56 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// Clients use the shards of the published list: one that copies items isn't missed, and its addresses aren't listed.
+func TestStatusHasTheShardsThatClientsUseWhileItemsMove(t *testing.T) {
+	for step, c := range map[v1beta1.ScalingStep]struct {
+		servers          int
+		available        bool
+		progressing      string
+		message, ofShard string
+	}{
+		v1beta1.ScalingPreparing: {2, true, v1beta1.ReasonScalingOut, "from 2 to 3 shards: Preparing; waiting for the agent in pod cache-1-x", ""},
+		v1beta1.ScalingCopying:   {2, true, v1beta1.ReasonScalingOut, "from 2 to 3 shards: Copying; copied 25.0% of 1,000 items; shard cache-2: refused", "pod cache-2-x gets the items of other shards"},
+		v1beta1.ScalingWaiting:   {3, false, v1beta1.ReasonWaitingForClients, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id", "pod cache-2-x gets the items of other shards"},
+	} {
+		obs := plantest.Running(t, 3, func(s *v1beta1.MemcachedSpec) {
+			s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump}
+			s.Access.External.Mode = v1beta1.ExternalLoadBalancer
+		})
+		m := obs.Memcached
+		m.Status.Scaling = &v1beta1.ScalingStatus{ID: "id", From: 2, To: 3, Step: step, PublishTime: &metav1.Time{Time: obs.Now}}
+		m.Status.Servers = []string{"cache-0.", "cache-1.", "cache-2."}
+		shardtest.Starting(obs.Pods["cache-2"][0])
+		copies := agentwire.Status{Phase: agentwire.PhaseReceiving, Scaling: &agentwire.ScalingStatus{ID: "id", Moved: 250, Total: 1000, Error: "refused"}}
+		obs.Answers = map[string]agentwire.Status{"cache-2-x": copies}
+		obs.Receiving["cache-2-x"] = copies
+		plantest.Read(obs)
+		s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+		progressing := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionProgressing)
+		if meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionAvailable) != c.available || progressing.Reason != c.progressing || !strings.Contains(progressing.Message, c.message) || s.ReadyShards != 2 || len(s.Servers) != c.servers {
+			t.Errorf("%s: %d ready shards, servers %q, conditions %+v", step, s.ReadyShards, s.Servers, s.Conditions)
+		}
+		if !strings.Contains(s.External.Message, map[int]string{2: "2 of 2", 3: "3 of 3"}[c.servers]) {
+			t.Errorf("%s: %+v", step, s.External)
+		}
+		if meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionReady) || !meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionReconciling) {
+			t.Errorf("%s: %+v", step, s.Conditions)
+		}
+		if c.ofShard != "" && s.Shards[2].Message != c.ofShard {
+			t.Errorf("%s: %q", step, s.Shards[2].Message)
+		}
+	}
+}
