@@ -727,38 +727,56 @@ func TestKeysStayWhereTheRingIsUnproven(t *testing.T) {
 	}
 }
 
-// What an unfinished sweep has seen doesn't count in the next one.
-func TestDeletionDuringASweepThatFailsIsFollowed(t *testing.T) {
+// What changes after a sweep has shown the source's items doesn't get lost, and what an unfinished sweep has seen doesn't count in the next one.
+func TestChangesDuringASweepAreFollowed(t *testing.T) {
 	t.Parallel()
-	c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
-	c.fill(3)
-	c.start(3)
-	after := c.list(4)
-	i := slices.IndexFunc(c.keys, func(k *scaledKey) bool { return after.ring.Shard([]byte(k.name)) == 3 })
-	key, step, failed := c.keys[i].name, scaling.Copy, false
-	target := c.target(c.shards[3], c.name, 4, func() scaling.Step { return step })
-	target.Progress = func(p scaling.Progress) {
-		if p.Step == scaling.Copy {
-			step = scaling.Close
-		}
-	}
-	scan := target.Scan
-	target.Scan = func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
-		if step == scaling.Close && !failed {
-			failed = true
-			if there := c.shards[3].Talk("mg " + key + "\r\n"); there != "HD\r\n" {
-				t.Errorf("the key was not copied: %q", there)
+	for name, run := range map[string]struct {
+		at scaling.Step
+		// target and source are requests for a key, in this order, before the target's scan. never is a value that is not the newest one.
+		target, source, never string
+		fails                 error
+	}{
+		"deletion, and the scan fails": {scaling.Close, "mg %s v", "md %s", "7000", errors.New("a scan that fails")},
+		"changes on both sides":        {scaling.Published, "ms %s 3\r\nold", "ms %s 3\r\nnew", "old", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
+			c.fill(3)
+			c.start(3)
+			after := c.list(4)
+			i := slices.IndexFunc(c.keys, func(k *scaledKey) bool { return after.ring.Shard([]byte(k.name)) == 3 })
+			key, step, changed := c.keys[i].name, scaling.Copy, false
+			target := c.target(c.shards[3], c.name, 4, func() scaling.Step { return step })
+			target.Progress = func(p scaling.Progress) {
+				switch {
+				case p.Step == scaling.Copy && step == scaling.Copy:
+					step = run.at
+				case p.Step == scaling.Published && changed:
+					step = scaling.Close
+				}
 			}
-			c.shards[c.before.ring.Shard([]byte(key))].Talk("md " + key + "\r\n")
-			return memfile.Report{}, errors.New("a scan that fails")
-		}
-		return scan(ctx, order, visit)
-	}
-	if err := scaling.Run(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
-	if there := c.shards[3].Talk("mg " + key + "\r\n"); there != "EN\r\n" || !failed {
-		t.Errorf("the key that was deleted is back: %q", there)
+			scan := target.Scan
+			target.Scan = func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+				if step == run.at && !changed {
+					changed = true
+					if answer := c.shards[3].Talk(fmt.Sprintf(run.target+"\r\n", key)); answer == "EN\r\n" {
+						t.Error("the key was not copied")
+					}
+					c.shards[c.before.ring.Shard([]byte(key))].Talk(fmt.Sprintf(run.source+"\r\n", key))
+					if run.fails != nil {
+						return memfile.Report{}, run.fails
+					}
+				}
+				return scan(ctx, order, visit)
+			}
+			if err := scaling.Run(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+			if answer := c.shards[3].Talk("mg " + key + " v\r\n"); strings.Contains(answer, run.never) || !changed {
+				t.Errorf("an old value is left: %q", answer)
+			}
+		})
 	}
 }
 
