@@ -73,7 +73,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec, name)
-		b.addScaling(&spec)
+		b.addScaling(&spec, name)
 		pod.WithAnnotations(map[string]string{
 			annotations.Handover: string(cmp.Or(b.memcached.Spec.UpdateStrategy.Handover.Mode, v1beta1.HandoverStrict)),
 		})

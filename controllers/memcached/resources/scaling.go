@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,10 +119,11 @@ func (b *Builder) scalingSecret() *corev1.Secret {
 }
 
 // addScaling adds to the pod of a shard what it needs to move items to other shards. The pod starts without the Secret, too.
-func (b *Builder) addScaling(spec *corev1ac.PodSpecApplyConfiguration) {
+func (b *Builder) addScaling(spec *corev1ac.PodSpecApplyConfiguration, shard string) {
 	spec.WithVolumes(corev1ac.Volume().WithName(scalingVolume).WithSecret(corev1ac.SecretVolumeSource().
 		WithSecretName(scalingSecretName(b.memcached)).WithOptional(true).WithDefaultMode(readableByAll).
 		WithItems(corev1ac.KeyToPath().WithKey(scalingKey).WithPath(scalingKey))))
-	spec.Containers[0].WithArgs("-scaling-key", scalingPath+"/"+scalingKey).
+	ordinal, _ := Ordinal(b.name, shard)
+	spec.Containers[0].WithArgs("-scaling-key", scalingPath+"/"+scalingKey, "-ordinal", strconv.Itoa(ordinal)).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(scalingVolume).WithMountPath(scalingPath).WithReadOnly(true))
 }
