@@ -19,25 +19,25 @@ type moves struct {
 	// process is the memcached of the last mover, which cancel stops; nil before the first one of the request.
 	process *process.Process
 	cancel  context.CancelFunc
-	// settled is the ID of the request after which the old owners have nothing that this shard still needs. Another mover must not
+	// concluded is the ID of the request after which the old owners have nothing that this shard still needs. Another mover must not
 	// compare with them: they may have deleted what moved.
-	settled *atomic.Pointer[string]
+	concluded *atomic.Pointer[string]
 }
 
 func newMoves() moves {
-	return moves{step: &atomic.Pointer[wire.ScalingStep]{}, settled: &atomic.Pointer[string]{}}
+	return moves{step: &atomic.Pointer[wire.ScalingStep]{}, concluded: &atomic.Pointer[string]{}}
 }
 
-// keeper lets a restarted memcached, and the next pod, know what is settled.
+// keeper lets a restarted memcached, and the next pod, know what is concluded.
 func (m moves) keeper() keeper {
 	return keeper{
 		export: func() []byte {
-			if id := m.settled.Load(); id != nil {
+			if id := m.concluded.Load(); id != nil {
 				return []byte(*id)
 			}
 			return nil
 		},
-		load: func(content []byte) { m.settled.Store(new(string(content))) },
+		load: func(content []byte) { m.concluded.Store(new(string(content))) },
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *supervisor) pollMoves() {
 	if request == nil || m.request == nil || request.ID != m.request.ID {
 		changed := request != m.request
 		m.stop()
-		s.moves = moves{request: request, step: &atomic.Pointer[wire.ScalingStep]{}, settled: m.settled}
+		s.moves = moves{request: request, step: &atomic.Pointer[wire.ScalingStep]{}, concluded: m.concluded}
 		if request != nil {
 			m.status.ID = request.ID
 		}
@@ -97,7 +97,7 @@ func (s *supervisor) startMover() {
 	memory.Limit(memory.Handover)
 	step := m.step
 	mover := &peer.Mover{Config: s.peer(), Network: s.network, Process: s.process, Memory: s.memory(), Log: s.log,
-		Settled: m.settled, Request: *m.request, Step: func() wire.ScalingStep { return *step.Load() }, Reports: s.moved}
+		Concluded: m.concluded, Request: *m.request, Step: func() wire.ScalingStep { return *step.Load() }, Reports: s.moved}
 	go mover.Run(ctx)
 }
 

@@ -101,10 +101,10 @@ type Target struct {
 	Dial func(ctx context.Context, ordinal int) (net.Conn, error)
 	// Step returns the current one. It is called before each sweep.
 	Step func() Step
-	// Settled is whether an earlier Run for the change has settled it: the items of the sources are only left to be deleted, and no
-	// longer compared. Settle, if any, is called when that is so, before anything is deleted from a source.
-	Settled bool
-	Settle  func()
+	// Concluded is whether an earlier Run for the change has concluded it: the items of the sources are only left to be deleted, and no
+	// longer compared. Conclude, if any, is called when that is so, before anything is deleted from a source.
+	Concluded bool
+	Conclude  func()
 	// Progress, if any, is called after each sweep, and a few times a second during the first one.
 	Progress func(Progress)
 	Log      *slog.Logger

@@ -50,7 +50,7 @@ func Run(ctx context.Context, t Target) error {
 	for {
 		began, step := time.Now(), t.Step()
 		var err error
-		if !r.Settled {
+		if !r.Concluded {
 			err = r.sweep(ctx, step)
 		}
 		if err == nil && step == Close {
@@ -792,13 +792,13 @@ func (s *source) finish() error {
 
 // end deletes what isn't a pair, and what the sources have.
 func (r *receiver) end(ctx context.Context) error {
-	if !r.Settled {
+	if !r.Concluded {
 		if err := r.deleteUnpaired(ctx); err != nil {
 			return err
 		}
-		r.Settled = true
-		if r.Settle != nil {
-			r.Settle()
+		r.Concluded = true
+		if r.Conclude != nil {
+			r.Conclude()
 		}
 	}
 	r.all(func(s *source) { s.err = nil })

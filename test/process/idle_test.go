@@ -80,7 +80,7 @@ func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
 func wantIdle(t *testing.T, s *pods.Shard, want float64) float64 {
 	t.Helper()
 	var m pods.Scrape
-	// A memcached that doesn't answer in time is asked again with the next sample.
+	// A memcached that doesn't answer in time is queried again with the next sample.
 	const unknown = `memcached_agent_recommendation_absent{reason="NoData"}`
 	for deadline := time.Now().Add(pods.Patience); m.Values["memcached_agent_idle_sample_items"] < 100 || m.Values[unknown] == 1; {
 		if time.Now().After(deadline) {

@@ -146,7 +146,7 @@ func TestRemainingShardsGetTheItemsOfOneThatLeaves(t *testing.T) {
 	c.want(moved, false, c.all)
 }
 
-// Without proof that clients use the declared ring, a new shard serves at once, without items, and says why.
+// Unless clients use the declared ring, a new shard serves at once, without items, and says why.
 func TestNewShardServesWithoutItemsIfTheRingIsAnother(t *testing.T) {
 	t.Parallel()
 	c := newScaledCache(t)

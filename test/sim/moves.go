@@ -89,7 +89,7 @@ func movesItems(spec *v1beta1.MemcachedSpec, from, to int) bool {
 		(h.Algorithm != "Modulo" || max(from, to)%min(from, to) == 0)
 }
 
-// watchRequest looks at a change of a pod's request to get items: none of the scaling in the status is taken back.
+// watchRequest looks at a change of a pod's request to get items: none of the scaling in the status is withdrawn.
 func (w *World) watchRequest(was, is *corev1.Pod) {
 	m := w.ownerOf(simtest.ShardOf(was))
 	before, _ := agentwire.ParseScaling(was.Annotations[annotations.Scaling])

@@ -139,7 +139,7 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 			}, step},
 			"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, step},
 			"the spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, step},
-			"it is to be cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, v1beta1.ScalingFinishing},
+			"its mode is Cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, v1beta1.ScalingFinishing},
 		} {
 			t.Run(string(step)+", "+name, func(t *testing.T) {
 				obs := during(t, 3, 2, step)
@@ -292,7 +292,7 @@ func TestClientsHaveTheNewList(t *testing.T) {
 		asks   bool
 		after  time.Duration
 	}{
-		"nobody says so":          {func(*observation.Observation) {}, false, true, 30 * time.Second},
+		"no one says so":          {func(*observation.Observation) {}, false, true, 30 * time.Second},
 		"the user says so":        {func(obs *observation.Observation) { confirms(obs, "id") }, true, false, 0},
 		"the user said so before": {func(obs *observation.Observation) { confirms(obs, "former") }, false, true, 30 * time.Second},
 		"the time is over":        {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.SwitchSeconds = new(int32(60)) }, true, false, 0},

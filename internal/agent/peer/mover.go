@@ -25,10 +25,10 @@ type Mover struct {
 	Request wire.Scaling
 	// Step returns the present one of the request.
 	Step func() wire.ScalingStep
-	// Settled contains the ID of the last change for which nothing is compared with the sources any more.
-	Settled *atomic.Pointer[string]
-	Reports chan<- Moved
-	Log     *slog.Logger
+	// Concluded contains the ID of the last change for which nothing is compared with the sources any more.
+	Concluded *atomic.Pointer[string]
+	Reports   chan<- Moved
+	Log       *slog.Logger
 }
 
 // Moved is how far the moves into a process are.
@@ -47,11 +47,11 @@ func (m *Mover) Run(ctx context.Context) {
 	last := wire.ScalingStatus{}
 	err = scaling.Run(ctx, scaling.Target{
 		Memcached: m.Memory.movable(m.Config, m.run), Key: key, Log: m.Log,
-		Change:  scaling.Change{Ring: m.Request.Ring, From: m.Request.From, To: m.Request.To},
-		Dial:    m.dial,
-		Step:    func() scaling.Step { return scaling.Step(m.Step()) },
-		Settled: m.Settled.Load() != nil && *m.Settled.Load() == m.Request.ID,
-		Settle:  func() { m.Settled.Store(&m.Request.ID) },
+		Change:    scaling.Change{Ring: m.Request.Ring, From: m.Request.From, To: m.Request.To},
+		Dial:      m.dial,
+		Step:      func() scaling.Step { return scaling.Step(m.Step()) },
+		Concluded: m.Concluded.Load() != nil && *m.Concluded.Load() == m.Request.ID,
+		Conclude:  func() { m.Concluded.Store(&m.Request.ID) },
 		Progress: func(p scaling.Progress) {
 			last = statusOf(p)
 			m.report(ctx, last)

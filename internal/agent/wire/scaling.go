@@ -59,7 +59,7 @@ func (s Scaling) String() string {
 type ScalingStatus struct {
 	// ID is that of the request; empty without one.
 	ID string `json:"id,omitempty"`
-	// Step is that which this pod has completed. After ScalingCopy it has what was to be copied, after ScalingPublished it counts with
+	// Step is that which this pod has completed. After ScalingCopy it has the items of its keys, after ScalingPublished it counts with
 	// clients that use both, after ScalingClose nothing of the change is left.
 	Step ScalingStep `json:"step,omitempty"`
 	// Moved is the number of items that this pod and their old owners have, Total that of the items to be copied, as far as known.

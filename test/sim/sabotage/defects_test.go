@@ -68,7 +68,7 @@ var defects = []defect{
 	{"the list has a shard that copies its items", "controllers/memcached/resources/scaling.go", []edit{{"return Sizes{max(from, to), from}", "return Sizes{max(from, to), to}"}}},
 	{"a shard is deleted before the others have its items", "controllers/memcached/resources/scaling.go", []edit{{"		return Sizes{max(from, to), to}", "		return Sizes{to, to}"}}},
 	{"scaling doesn't wait for the shards", plan + "scaling.go", []edit{{"case !isReached, scaling.Step", "case isReached && r.targets < 0, scaling.Step"}}},
-	{"an operator that has read an old status takes a request back", "controllers/memcached/observe.go", []edit{{
+	{"an operator that has read an old status withdraws a request", "controllers/memcached/observe.go", []edit{{
 		"latest.Generation == m.Generation && equality.Semantic.DeepEqual(latest.Status.Scaling, m.Status.Scaling), err", "latest.Generation == m.Generation, err",
 	}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
