@@ -323,7 +323,7 @@ const (
 	ScalingWaiting ScalingStep = "Waiting"
 	// ScalingClosing: no client has the former list. What only one owner of a key has is removed.
 	ScalingClosing ScalingStep = "Closing"
-	// ScalingFinishing: no items move any more. Shards that clients don't use are deleted.
+	// ScalingFinishing: no items move any more, or none moved. Shards that clients don't use are deleted.
 	ScalingFinishing ScalingStep = "Finishing"
 )
 

@@ -202,7 +202,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
 		case cl.handsOver(from, p) && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
 			could = append(could, act("has the items of pod "+from.Pod+", and both serve", func() {
-				p.Items, p.receives, p.Serves, p.follows = from.Items, false, true, from
+				p.Items, p.receives, p.Serves, p.follows = from.Items, false, !p.awaitsKeys(), from
 				from.followedBy = p
 			})...)
 		case cl.handsOver(from, p):
@@ -315,7 +315,7 @@ func (cl *Cluster) isFollowed(from *Proc) bool {
 // handOver moves the items to another pod, which then serves.
 func (cl *Cluster) handOver(from, to *Proc) {
 	to.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: from.Items, ItemsBefore: from.Items, At: cl.Clock.Now()}
-	to.Items, to.receives, to.Serves, to.follows = from.Items, false, true, nil
+	to.Items, to.receives, to.Serves, to.follows = from.Items, false, !to.awaitsKeys(), nil
 	from.Items, from.Serves, from.receives, from.followedBy = 0, false, true, nil // until it is deleted
 	cl.writeStatus(to)
 	cl.writeStatus(from)

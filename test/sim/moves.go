@@ -22,7 +22,7 @@ func (w *World) watchMoves() {
 	for uid, p := range w.Procs {
 		report, pod := p.Moved(), w.PodOf(p)
 		for i, step := range scalingSteps {
-			if report.ID != "" && (report.Problem != "" || i > 0 && i <= slices.Index(scalingSteps, report.Step)) {
+			if report.ID != "" && (report.Problem != "" || i > 0 && step == report.Step) {
 				w.watch.moved[moved{report.ID, p.Shard, step}] = true
 			}
 		}
@@ -75,7 +75,8 @@ func (w *World) watchList(before, after *v1beta1.Memcached) {
 	default:
 		for ordinal := range int(s.To) {
 			shard := resources.ShardName(before.Name, ordinal)
-			if isTarget := s.From > s.To || ordinal >= int(s.From); isTarget && !w.watch.moved[moved{s.ID, shard, agentwire.ScalingPublished}] {
+			isReady := w.watch.moved[moved{s.ID, shard, agentwire.ScalingCopy}] && w.watch.moved[moved{s.ID, shard, agentwire.ScalingPublished}]
+			if isTarget := s.From > s.To || ordinal >= int(s.From); isTarget && !isReady {
 				w.breaks("the list of Memcached %s changes from %d to %d shards, and shard %s hasn't the items of scaling %+v", before.Name, was, is, shard, *s)
 			}
 		}
@@ -89,7 +90,7 @@ func movesItems(spec *v1beta1.MemcachedSpec, from, to int) bool {
 		(h.Algorithm != "Modulo" || max(from, to)%min(from, to) == 0)
 }
 
-// watchRequest looks at a change of a pod's request to get items: none of the scaling in the status is withdrawn.
+// watchRequest looks at a change of a pod's request to get items: the steps of the scaling in the status have an order.
 func (w *World) watchRequest(was, is *corev1.Pod) {
 	m := w.ownerOf(simtest.ShardOf(was))
 	before, _ := agentwire.ParseScaling(was.Annotations[annotations.Scaling])

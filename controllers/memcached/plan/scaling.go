@@ -57,7 +57,10 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		}
 		p.Status, p.Actions.RequeueAfter = current, scalingPoll
 		p.advance(obs, shards, options)
-	case m.Status.Size == *m.Spec.Size:
+	case p.Status == nil || m.Status.Size != p.Status.To:
+	case p.Status.To != *m.Spec.Size:
+		p.Status = beginScaling(m, p.Status.To, obs.Now)
+	default:
 		p.Status = nil
 	}
 	if s := p.Status; s != nil {
@@ -86,7 +89,7 @@ func beginScaling(m *v1beta1.Memcached, from int32, now time.Time) *v1beta1.Scal
 	return p.Status
 }
 
-// finish lets the spec decide about the shards. With a problem, no items have moved that clients find on their new shard only.
+// finish leaves the shards of the new size, and nothing else. With a problem, clients miss items on their new shards.
 func (p *Scaling) finish(problem string) {
 	p.Status.Step, p.Status.Problem, p.Status.Message = v1beta1.ScalingFinishing, problem, ""
 }
@@ -128,8 +131,6 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 		s.Step, s.Moved = v1beta1.ScalingPublishing, reports.moved
 	case is(v1beta1.ScalingPublishing):
 		s.Step, s.PublishTime = v1beta1.ScalingWaiting, new(metav1.NewTime(obs.Now.Truncate(time.Second)))
-	case *m.Spec.Size != s.To:
-		p.Status = beginScaling(m, s.To, obs.Now)
 	default:
 		p.finish("")
 	}

@@ -333,19 +333,17 @@ func TestClientsHaveTheNewList(t *testing.T) {
 
 // What is requested while items move follows when they have.
 func TestNextChangeOfTheSizeFollowsTheFirst(t *testing.T) {
-	obs := during(t, 2, 3, v1beta1.ScalingClosing)
-	reports(obs, "cache-2", agentwire.ScalingStatus{Step: agentwire.ScalingClose})
+	obs := during(t, 2, 3, v1beta1.ScalingFinishing)
+	if s := plantest.Plan(obs).Scaling.Status; s != nil {
+		t.Errorf("all shards exist: %+v", s)
+	}
 	size(2)(obs)
 	if s := plantest.Plan(obs).Scaling.Status; s.From != 3 || s.To != 2 || s.Step != v1beta1.ScalingPreparing || s.ID == "id" || s.PublishTime != nil {
 		t.Errorf("%+v", s)
 	}
-	obs = during(t, 2, 3, v1beta1.ScalingFinishing)
-	if s := plantest.Plan(obs).Scaling.Status; s != nil {
-		t.Errorf("all shards exist: %+v", s)
-	}
-	size(4)(obs)
-	if s := plantest.Plan(obs).Scaling.Status; s == nil {
-		t.Error("the next change begins before this one is over")
+	obs.Memcached.Status.Size = 2
+	if s := plantest.Plan(obs).Scaling.Status; s.Step != v1beta1.ScalingFinishing || resources.SizesOf(obs.Memcached).Exist != 3 {
+		t.Errorf("the next change begins before this one is over: %+v", s)
 	}
 }
 

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ type Sizes struct{ Exist, Listed int }
 // SizesOf returns the sizes of a Memcached: spec.size, unless items move to other shards. What depends on a step is done when the
 // status has the step.
 func SizesOf(m *v1beta1.Memcached) Sizes {
-	s := ScalingOf(m)
+	s := cmp.Or(ScalingOf(m), m.Status.Scaling)
 	if s == nil {
 		return Sizes{int(*m.Spec.Size), int(*m.Spec.Size)}
 	}
@@ -35,6 +36,8 @@ func SizesOf(m *v1beta1.Memcached) Sizes {
 		return Sizes{from, from}
 	case v1beta1.ScalingCopying, v1beta1.ScalingPublishing:
 		return Sizes{max(from, to), from}
+	case v1beta1.ScalingFinishing:
+		return Sizes{to, to}
 	default:
 		return Sizes{max(from, to), to}
 	}
