@@ -149,7 +149,7 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 				c.change(obs)
 				p := plantest.Plan(obs)
 				s := p.Scaling.Status
-				if s.Step != c.want || (s.Problem != "") != (strings.HasPrefix(name, "all have a p") && step != v1beta1.ScalingClosing || strings.Contains(name, "cold")) {
+				if s.Step != c.want || (s.Problem != "") != (strings.HasPrefix(name, "all have a p") && step != v1beta1.ScalingClosing || strings.Contains(name, "Cold")) {
 					t.Errorf("%+v, want %s", s, c.want)
 				}
 				if len(p.Actions.ScaleIn) > 0 {
