@@ -303,11 +303,6 @@ type ScalingStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// IsTarget reports whether a shard gets keys of others: a new one, or each one that stays.
-func (s *ScalingStatus) IsTarget(ordinal int) bool {
-	return ordinal < int(s.To) && (s.From > s.To || ordinal >= int(s.From))
-}
-
 // ScalingStep is a step of a change of the number of shards.
 type ScalingStep string
 

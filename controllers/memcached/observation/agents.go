@@ -85,7 +85,7 @@ func scalingPods(obs *Observation) (pods []*corev1.Pod) {
 	}
 	for i := range obs.Shards {
 		o := &obs.Shards[i]
-		if takesPart := s.Step == v1beta1.ScalingPreparing || s.IsTarget(o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
+		if takesPart := s.Step == v1beta1.ScalingPreparing || resources.GetsKeys(obs.Memcached, s, o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
 			pods = append(pods, o.Active)
 		}
 	}

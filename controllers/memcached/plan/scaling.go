@@ -51,7 +51,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		p.finish(resources.ColdReason(m, current.From, current.To))
 	case current != nil:
 		for ordinal := range int(current.To) {
-			if step := requestedSteps[current.Step]; step != "" && current.IsTarget(ordinal) {
+			if step := requestedSteps[current.Step]; step != "" && resources.GetsKeys(m, current, ordinal) {
 				p.requests[ordinal] = options.ScalingRequest(m, current, ordinal, step)
 			}
 		}
@@ -182,7 +182,7 @@ func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1be
 	var total int64
 	var failure, waiting string
 	for ordinal := range int(scaling.To) {
-		if !scaling.IsTarget(ordinal) {
+		if !resources.GetsKeys(obs.Memcached, scaling, ordinal) {
 			continue
 		}
 		r.targets++

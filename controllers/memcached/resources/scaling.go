@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
 
 const (
@@ -70,6 +71,13 @@ func resizes(m *v1beta1.Memcached) bool {
 	return true
 }
 
+// GetsKeys reports whether a shard gets keys of others while items move: a new one, each one that stays when others leave, and each one if the
+// ring places keys of shards that stay on each other.
+func GetsKeys(m *v1beta1.Memcached, s *v1beta1.ScalingStatus, ordinal int) bool {
+	from, to := int(s.From), int(s.To)
+	return ordinal < to && (from > to || ordinal >= from || m.Spec.Access.Hashing != nil && ring.Reshuffles(string(m.Spec.Access.Hashing.Algorithm), from, to))
+}
+
 // ColdReason returns why no items move when the number of shards changes, and what to do; empty if they can.
 func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 	switch hashing, fewer := m.Spec.Access.Hashing, min(from, to); {
@@ -81,7 +89,7 @@ func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 		return "set spec.updateStrategy.handover.mode to another value than Disabled"
 	case fewer < 2:
 		return "it requires two shards or more before and after"
-	case hashing.Algorithm == v1beta1.HashModulo && max(from, to)%fewer != 0:
+	case hashing.Algorithm == v1beta1.HashModulo && ring.Reshuffles(ring.Modulo, int(from), int(to)):
 		return "with Modulo, it requires a multiple of the smaller number of shards"
 	}
 	return ""

@@ -50,6 +50,18 @@ func New(name string, servers []string) (Ring, error) {
 	}
 }
 
+// Reshuffles reports whether shards that stay exchange keys with each other when the number of servers changes, and do not only get keys
+// of those that leave, or lose some to new ones. Ketama has fewer points a server for some numbers.
+func Reshuffles(name string, from, to int) bool {
+	switch name {
+	case Ketama:
+		return from > 1 && to > 1 && hashesPerServer(from) != hashesPerServer(to)
+	case Modulo:
+		return max(from, to)%max(min(from, to), 1) != 0
+	}
+	return false
+}
+
 // checkUnique returns an error if two servers have the same name, because clients could
 // not distinguish their shards.
 func checkUnique(servers []string) error {

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -51,22 +52,36 @@ func TestKeysAreSpreadEvenly(t *testing.T) {
 	}
 }
 
+// A new shard takes keys of others, and the others exchange none, unless Reshuffles says so.
 func TestNewShardOnlyTakesKeysFromOthers(t *testing.T) {
-	for _, name := range all[:3] {
-		few, many := newRing(t, name, servers(11)), newRing(t, name, servers(12))
-		moved := 0
-		for _, key := range keys(10_000) {
-			before, after := few.Shard(key), many.Shard(key)
-			if before != after {
-				moved++
-			}
-			if before != after && after != 11 {
-				t.Fatalf("%s: %s moved from %d to %d, and the new shard is 11", name, key, before, after)
+	exchanges := map[string]int{}
+	for _, name := range all {
+		for _, n := range []int{2, 4, 11, 23, 24, 25, 46, 47} {
+			for _, to := range []int{n + 1, 2 * n} {
+				few, many := newRing(t, name, servers(n)), newRing(t, name, servers(to))
+				moved, exchanged := 0, 0
+				for _, key := range keys(10_000) {
+					before, after := few.Shard(key), many.Shard(key)
+					if before != after {
+						moved++
+					}
+					if before != after && after < n {
+						exchanged++
+					}
+				}
+				if got := Reshuffles(name, n, to); got != (exchanged > 0) || got != Reshuffles(name, to, n) {
+					t.Errorf("%s from %d to %d: %d keys move between shards that stay, and Reshuffles is %t", name, n, to, exchanged, got)
+				} else if got {
+					exchanges[name]++
+				}
+				if share := float64(to-n) / float64(to); !Reshuffles(name, n, to) && math.Abs(float64(moved)/10_000-share) > 0.6*share {
+					t.Errorf("%s from %d to %d: %d of 10000 keys moved", name, n, to, moved)
+				}
 			}
 		}
-		if moved < 400 || moved > 1600 {
-			t.Errorf("%s: %d of 10000 keys moved to the twelfth shard", name, moved)
-		}
+	}
+	if exchanges[Ketama] == 0 || exchanges[Modulo] == 0 || len(exchanges) != 2 {
+		t.Errorf("shards that stay exchange keys with %v", exchanges)
 	}
 }
 
