@@ -30,7 +30,7 @@ func (w *World) watchMoves() {
 		if m == nil || m.Status.Scaling == nil || m.Status.Scaling.Step != v1beta1.ScalingCopying || !p.Serves || report.Problem != "" || pod == nil || pod.UID != uid || set == nil || !metav1.IsControlledBy(pod, set) {
 			continue
 		}
-		if ordinal, ok := resources.Ordinal(m.Name, p.Shard); ok && ordinal >= int(m.Status.Scaling.From) && metav1.IsControlledBy(set, m) && !w.drifted[p.Shard] {
+		if ordinal, ok := resources.Ordinal(m.Name, p.Shard); ok && movesItems(&m.Spec, int(m.Status.Scaling.From), int(m.Status.Scaling.To)) && ordinal >= int(m.Status.Scaling.From) && metav1.IsControlledBy(set, m) && !w.drifted[p.Shard] {
 			w.breaks("shard %s serves, and the list of %d shards isn't published", p.Shard, m.Status.Scaling.To)
 		}
 	}
