@@ -54,7 +54,7 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 				sources = v.Projected.Sources
 			}
 			isKnown := func(secret string) bool {
-				return strings.HasPrefix(secret, "cache-handover-") || slices.Contains([]string{"cache-tls", "cache-auth", "cache-binding"}, secret)
+				return strings.HasPrefix(secret, "cache-handover-") || strings.HasPrefix(secret, "cache-scaling-") || slices.Contains([]string{"cache-tls", "cache-auth", "cache-binding"}, secret)
 			}
 			if v.Secret != nil && !isKnown(v.Secret.SecretName) ||
 				slices.ContainsFunc(sources, func(s corev1.VolumeProjection) bool { return s.Secret == nil || !isKnown(s.Secret.Name) }) {

@@ -58,10 +58,10 @@ func (w *World) watchSource(name string) {
 // watchList looks at a change of the list of shards: those that get keys have the items.
 func (w *World) watchList(before, after *v1beta1.Memcached) {
 	was, is := len(before.Status.Servers), len(after.Status.Servers)
-	for ordinal := range max(was, is) { // one whose Service was deleted isn't listed
+	for ordinal := range max(was, is) { // one whose Service was deleted isn't listed, nor one whose ReplicaSet seems to be another Memcached's
 		shard := resources.ShardName(before.Name, ordinal)
-		service := w.operator.service(shard)
-		if service == nil || !metav1.IsControlledBy(service, before) || ordinal < was && !strings.HasPrefix(before.Status.Servers[ordinal], shard+".") ||
+		service, set := w.operator.service(shard), w.operator.cache.held[simtest.KindReplicaSet][shard]
+		if set != nil && !metav1.IsControlledBy(set, before) || service == nil || !metav1.IsControlledBy(service, before) || ordinal < was && !strings.HasPrefix(before.Status.Servers[ordinal], shard+".") ||
 			ordinal < is && !strings.HasPrefix(after.Status.Servers[ordinal], shard+".") {
 			return
 		}
