@@ -226,7 +226,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 	case p.Serves && p.Items < ItemsPerShard:
 		could = append(could, act("is filled by its clients", func() { p.Items = ItemsPerShard })...)
 	}
-	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && p.moved.Problem == "" && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
+	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && p.Moved().Problem == "" && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
 		could = append(could, act(fmt.Sprintf("completes step %s of scaling %s", r.Step, r.ID), func() { cl.move(p, r) })...)
 	}
 	if p.Runs && p.unfit != ResourcesText(c.Resources) && !p.cannotShrink(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
@@ -250,7 +250,7 @@ func (p *Proc) scaling() agentwire.Scaling {
 // awaitsKeys reports whether no client may use the shard yet.
 func (p *Proc) awaitsKeys() bool {
 	r := p.scaling()
-	return r.Step == agentwire.ScalingCopy && r.Ordinal >= len(r.From) && p.moved.Problem == ""
+	return r.Step == agentwire.ScalingCopy && r.Ordinal >= len(r.From) && p.Moved().Problem == ""
 }
 
 // move completes a step of moving items, or finds that clients use another ring.

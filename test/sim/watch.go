@@ -474,14 +474,14 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 			return
 		}
 	}
-	serving := 0
-	for ordinal := range int(*m.Spec.Size) {
+	serving, size := 0, resources.SizesOf(m).Listed
+	for ordinal := range size {
 		if w.served(m, resources.ShardName(m.Name, ordinal)) {
 			serving++
 		}
 	}
-	if all := serving == int(*m.Spec.Size) && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1beta1.ReasonNameConflict {
-		w.breaks("in steady state %d of %d shards of %s serve, and Available is %s", serving, *m.Spec.Size, m.Name, available.Status)
+	if all := serving == size && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1beta1.ReasonNameConflict {
+		w.breaks("in steady state %d of %d shards of %s serve, and Available is %s", serving, size, m.Name, available.Status)
 	}
 	if progressing.Reason != v1beta1.ReasonUpToDate || degraded.Status == metav1.ConditionTrue {
 		if degraded.Status != metav1.ConditionTrue && !waits[progressing.Reason] {

@@ -82,7 +82,7 @@ func decide(in Input, s Shard) Decision {
 		return blockedBy(s, GateShardUnavailable, "shard "+s.Name+" has no pod yet")
 	case s.Pod.Revision == s.Template:
 		return begin(in, s)
-	case s.Pod.InPlace:
+	case s.Pod.InPlace && !(s.Template == s.Target && s.Next != nil && !s.Pod.Terminating): // a second pod comes from an operator that read an older pod
 		return continueInPlaceUpdate(in, s)
 	case s.Template == s.Target:
 		return continueReplacement(in, s)
