@@ -344,7 +344,9 @@ func (p *Proc) bring(pod *corev1.Pod) {
 // stop stops the container, whose image is another one now.
 func (p *Proc) stop() {
 	if p.Serves {
-		p.cluster.Watcher.Stops(p, p.announced() != "")
+		// While its node is cut off, the agent forgets the announcement. Then it serves for a drain's time, and saves its items.
+		wasCutOff := !p.stopRead.IsZero() && p.cluster.NodeOf(p).Since.After(p.stopRead)
+		p.cluster.Watcher.Stops(p, p.announced() != "" || wasCutOff)
 	}
 	p.saved = savedItems{p.Items, p.Image, p.Arguments}
 	p.used = p.announced()
