@@ -76,7 +76,8 @@ type MemcachedSpec struct {
 	// +optional
 	Access MemcachedAccess `json:"access,omitzero"`
 
-	// Scaling configures what happens to the items of the keys that move to other shards when size changes.
+	// Scaling configures what happens to the items of the keys that move to other shards when size changes. It
+	// also uses access.hashing.
 	// Changing it restarts nothing. Requires release 1.1.0 or newer.
 	//
 	// +optional
@@ -409,10 +410,9 @@ type MemcachedAccess struct {
 	// +optional
 	Binding BindingSpec `json:"binding,omitzero"`
 
-	// Hashing describes how the clients choose the shard of a key. The operator uses it to restore
-	// a snapshot into another number of shards; without it such a restore fails. With it, items move when
-	// size changes: see scaling. Changing it applies from the next restore or change of size on and
-	// restarts nothing.
+	// Hashing describes how the clients choose the shard of a key. The operator uses it only to restore
+	// a snapshot into another number of shards; without it such a restore fails. Changing it applies
+	// from the next restore on and restarts nothing.
 	//
 	// +optional
 	Hashing *Hashing `json:"hashing,omitempty"`
@@ -602,7 +602,7 @@ type Hashing struct {
 	// ServerNameTemplate is how the clients write a server's name, which Ketama and
 	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
 	// namespace, as in {shard}.{namespace}:11211. Default: the names in status.servers. Changing it
-	// restarts nothing.
+	// affects restores only.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

@@ -125,6 +125,9 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 			s.Step, s.Message = v1beta1.ScalingClosing, ""
 		}
 	case reports.waiting != "":
+		if is(v1beta1.ScalingPreparing) && !reports.polls { // a watch announces the rest
+			p.Actions.RequeueAfter = 0
+		}
 	case is(v1beta1.ScalingPreparing):
 		s.Step = v1beta1.ScalingCopying
 	case is(v1beta1.ScalingCopying):
@@ -139,6 +142,8 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 // targetReports is what the agents of the targets report.
 type targetReports struct {
 	targets, problems int
+	// polls is whether a step waits for the answer of an agent.
+	polls bool
 	// problem of the first target that has one, and what a step waits for; empty for none.
 	problem, waiting         string
 	moved, staleMilliseconds int64
@@ -162,7 +167,7 @@ func preparation(obs *observation.Observation, shards []shard.State) targetRepor
 			r.problems = r.targets
 			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator, or without handovers; replace the pods of all shards: kubectl annotate pod %[1]s %s=1", s.Active.Name, v1beta1.AnnotationMove)
 		case !answered || agent.Scaling == nil:
-			r.waiting = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name)
+			r.waiting, r.polls = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name), true
 		}
 	}
 	if r.waiting != "" {
