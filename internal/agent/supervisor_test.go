@@ -105,10 +105,14 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 				if err := p.stop(); err != nil {
 					t.Fatal(err)
 				}
+				arrived := make(chan struct{})
 				if c.arrive {
-					time.AfterFunc(500*time.Millisecond, func() { p.annotate(wire.ArgumentsFile, desired) })
+					time.AfterFunc(500*time.Millisecond, func() { p.annotate(wire.ArgumentsFile, desired); close(arrived) })
+				} else {
+					close(arrived)
 				}
 				status := p.run()
+				<-arrived
 				p.wantStart(status, wire.StartWarm, 7, "")
 				p.pass(time.Minute)
 				if now := p.status(); len(now.Arguments) != c.want || now.PID != status.PID {
