@@ -108,7 +108,7 @@ var tiers = []tier{
 var raced = []string{
 	"./controllers/cache", "./controllers/enqueue", "./controllers/memcached", "./controllers/metrics", "./controllers/monitoring",
 	"./controllers/transfer", "./controllers/upgradeable",
-	"./internal/agent/...", "./internal/connlimit", "./internal/handover", "./internal/memcached/fake", "./internal/metricsauth", "./internal/serverclock",
+	"./internal/agent/...", "./internal/connlimit", "./internal/handover", "./internal/memcached/fake", "./internal/metricsauth", "./internal/peerlink", "./internal/scaling", "./internal/serverclock",
 	"./internal/simtest", "./internal/snapshot/...",
 }
 
