@@ -148,8 +148,11 @@ func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item
 	if used.keys >= enoughRecent {
 		all = used
 	}
-	if len(c.From) < 2 || all.enough() {
-		return unprovenAlone(c)
+	switch {
+	case len(c.From) < 2:
+		return fmt.Errorf("%w: the keys of a single shard don't show which ring the clients use", ErrUnproven)
+	case all.enough():
+		return nil
 	}
 	names := c.From
 	if len(names) > fewNames {
@@ -157,12 +160,4 @@ func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item
 	}
 	return fmt.Errorf("%w: %d of %d keys of shard %d are where %s over %s puts them (%.1f%%), at least %.0f%% are required; kubectl memcached ring shows what the clients use",
 		ErrUnproven, all.right, all.keys, m.Ordinal, c.Ring, strings.Join(names, ", "), math.Floor(1000*float64(all.right)/float64(all.keys))/10, 100*leastPlaced)
-}
-
-// unprovenAlone returns an error if there was only one server, where all rings put all keys.
-func unprovenAlone(c Change) error {
-	if len(c.From) < 2 {
-		return fmt.Errorf("%w: the keys of a single shard don't show which ring the clients use", ErrUnproven)
-	}
-	return nil
 }
