@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -94,7 +93,6 @@ func (s *supervisor) startMover() {
 	m := &s.moves
 	ctx, cancel := context.WithCancel(context.Background())
 	m.process, m.cancel = s.process, cancel
-	memory.Limit(memory.Handover)
 	step := m.step
 	mover := &peer.Mover{Config: s.peer(), Network: s.network, Process: s.process, Memory: s.memory(), Log: s.log,
 		Concluded: m.concluded, Request: *m.request, Step: func() wire.ScalingStep { return *step.Load() }, Reports: s.moved}

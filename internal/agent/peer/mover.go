@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -39,6 +40,8 @@ type Moved struct {
 
 // Run returns when the change is closed, or can't be warm, or the context is done.
 func (m *Mover) Run(ctx context.Context) {
+	memory.Limit(memory.Handover)
+	defer memory.Limit(0)
 	key, err := readKey(m.ScalingKey)
 	if err != nil {
 		m.report(ctx, wire.ScalingStatus{Problem: err.Error()})
