@@ -180,11 +180,11 @@ check-vet:
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
 check-lint: lint prose check-modules check-workflows check-commits check-site
 
-# -count=1: Go's cache ignores changes of files outside of the module.
+# -count=1: Go's cache ignores changes of files outside of the module. A module that fails does not hide the next one.
 check-tools: check-generated
-	for module in cmd/kubectl-memcached hack hack/cluster; do go -C $$module test -json -count=1 ./... || exit 1; done
-	go -C test test -json -count=1 ./internal/... ./scorecard/...
-	go -C bench test -json -count=1 $$(go -C bench list ./... | grep -v /tenants)
+	status=0; run() { go -C "$$1" test -json -count=1 "$${@:2}" || status=1; }; \
+	for module in cmd/kubectl-memcached hack hack/cluster; do run $$module ./...; done; \
+	run test ./internal/... ./scorecard/...; run bench $$(go -C bench list ./... | grep -v /tenants); exit $$status
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))
 tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
 	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \

@@ -105,10 +105,15 @@ func Read(svg []byte) (c Chart, err error) {
 	return c, json.Unmarshal(data, &c)
 }
 
-// Pictures returns the pictures of the chart by the ends of their names.
+// Pictures returns the pictures of the chart by the ends of their names. They are drawn from the data as it is written,
+// with its decimals, so that a picture that is drawn again is the same.
 func (c Chart) Pictures() (map[string][]byte, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
+		return nil, err
+	}
+	c = Chart{}
+	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
 	pictures := map[string][]byte{".svg": c.svg(panelHeight, data)}

@@ -102,7 +102,7 @@ func TestStepIsOneTwoOrFive(t *testing.T) {
 func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
 	chart := Chart{Title: "A & B", Subtitle: `of "all" <things>`, Panels: []Panel{
 		{Title: "ratio & errors", XLabel: "seconds", YTo: 100, Series: []Series{
-			{Name: "a < b", Points: []Point{{-1, 50}, {5, 100}}}, {Name: "second", Color: 1, Points: []Point{{-1, 50}, {5, 99}}},
+			{Name: "a < b", Points: []Point{{-1, 50.02}, {5, 100}}}, {Name: "second", Color: 1, Points: []Point{{-1, 50}, {5, 99}}},
 		}},
 		{Title: "seconds", Series: []Series{{Name: "none"}, {Name: "long", Points: make([]Point, 21)}}},
 	}, Brief: []string{"second"}}
@@ -128,8 +128,14 @@ func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
 			t.Errorf("%d of %s, want %d", got, element, want)
 		}
 	}
-	if got, err := Read(svg); err != nil || !reflect.DeepEqual(got, chart) {
+	got, err := Read(svg)
+	if err != nil || !reflect.DeepEqual(got, chart) {
 		t.Errorf("the picture has the data %+v, %v, want %+v", got, err, chart)
+	}
+	// Values that differ by less than the last decimal are drawn at the same place.
+	chart.Panels[0].Series[0].Points[0].Y = 50.024
+	if exact, err := chart.Pictures(); err != nil || !bytes.Equal(exact[".svg"], svg) {
+		t.Errorf("%v, the picture is not drawn from the data that it has", err)
 	}
 	brief := string(pictures["-brief.svg"])
 	if _, err := Read([]byte(brief)); err == nil || !strings.Contains(brief, "second") || strings.Contains(brief, "a &lt; b") || strings.Contains(brief, `class="mark"`) {
