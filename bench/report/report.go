@@ -255,6 +255,41 @@ func Quantile[V cmp.Ordered](values []V, share float64) (quantile V) {
 	return sorted[max(int(math.Ceil(share*float64(len(sorted))))-1, 0)]
 }
 
+// Spread is the median and the range of a figure.
+type Spread struct{ Median, Low, High float64 }
+
+// SpreadOf returns the spread of a figure over rounds.
+func SpreadOf[R any](rounds []R, value func(R) float64) Spread {
+	var all []float64
+	for _, r := range rounds {
+		all = append(all, value(r))
+	}
+	slices.Sort(all)
+	middle := len(all) / 2
+	return Spread{Median: (all[middle] + all[(len(all)-1)/2]) / 2, Low: all[0], High: all[len(all)-1]}
+}
+
+// Text returns the median, and the range if it is one.
+func (s Spread) Text(format func(float64) string) string {
+	median, low, high := format(s.Median), format(s.Low), format(s.High)
+	if low == high {
+		return median
+	}
+	return fmt.Sprintf("%s [%s to %s]", median, low, high)
+}
+
+// Factor compares a value with the first variant's. It is empty if the two are equal or one is too small.
+func Factor(value, first float64) string {
+	ratio := value / first
+	switch {
+	case min(value, first) < 0.1 || value == first || ratio < 0.1:
+		return ""
+	case ratio < 10:
+		return fmt.Sprintf(" (%.1f ×)", ratio)
+	}
+	return fmt.Sprintf(" (%.0f ×)", ratio)
+}
+
 // Table has a header and rows, whose first cell names the row.
 type Table [][]string
 

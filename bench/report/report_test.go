@@ -177,3 +177,22 @@ func TestNamesStandAtTheirOwnLineOnly(t *testing.T) {
 		t.Errorf("where another name stands: %+v, %t", at, fits)
 	}
 }
+
+func TestFactorIsGivenWhereItIsMeaningful(t *testing.T) {
+	for _, c := range []struct {
+		value, first float64
+		want         string
+	}{
+		{10.7, 0.4, " (27 ×)"}, {12, 5, " (2.4 ×)"}, {3, 6, " (0.5 ×)"}, {5, 5, ""}, {10, 0, ""}, {0, 10, ""}, {10, 0.04, ""}, {10, -1, ""}, {1, 20, ""},
+	} {
+		if got := Factor(c.value, c.first); got != c.want {
+			t.Errorf("%v to %v: got %q, want %q", c.value, c.first, got, c.want)
+		}
+	}
+}
+
+func TestMedianOfTwoRoundsIsBetweenThem(t *testing.T) {
+	if s := SpreadOf([]float64{4, 1}, func(f float64) float64 { return f }); s != (Spread{2.5, 1, 4}) {
+		t.Errorf("%+v", s)
+	}
+}

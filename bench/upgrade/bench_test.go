@@ -108,22 +108,6 @@ func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
 	if f := medianOf(d.results[0]).figures(); f.recovery != 10*time.Second {
 		t.Errorf("the median round recovered after %s", f.recovery)
 	}
-	if s := spreadOf([]figures{{errors: 1}, {errors: 4}}, func(f figures) float64 { return float64(f.errors) }); s != (spread{2.5, 1, 4}) {
-		t.Errorf("of two rounds: %+v", s)
-	}
-}
-
-func TestFactorIsGivenWhereItIsMeaningful(t *testing.T) {
-	for _, c := range []struct {
-		value, first float64
-		want         string
-	}{
-		{10.7, 0.4, " (27 ×)"}, {12, 5, " (2.4 ×)"}, {3, 6, " (0.5 ×)"}, {5, 5, ""}, {10, 0, ""}, {0, 10, ""}, {10, 0.04, ""}, {10, -1, ""}, {1, 20, ""},
-	} {
-		if got := factor(c.value, c.first); got != c.want {
-			t.Errorf("%v to %v: got %q, want %q", c.value, c.first, got, c.want)
-		}
-	}
 }
 
 // parsed returns the options of a command line.

@@ -69,12 +69,12 @@ func (d document) table() report.Table {
 	}
 	add := func(label string, cell func(rounds []figures) string) { report.Add(&table, label, all, cell) }
 	addSpread := func(label string, value func(figures) float64, format func(float64) string) {
-		add(label, func(rounds []figures) string { return spreadOf(rounds, value).text(format) })
+		add(label, func(rounds []figures) string { return report.SpreadOf(rounds, value).Text(format) })
 	}
 	addCompared := func(label string, value func(figures) float64, format func(float64) string) {
 		add(label, func(rounds []figures) string {
-			s := spreadOf(rounds, value)
-			return s.text(format) + factor(s.median, spreadOf(all[0], value).median)
+			s := report.SpreadOf(rounds, value)
+			return s.Text(format) + report.Factor(s.Median, report.SpreadOf(all[0], value).Median)
 		})
 	}
 	seconds := func(n float64) string { return fmt.Sprintf("%.1f s", n) }
@@ -97,11 +97,11 @@ func (d document) table() report.Table {
 			}
 		}
 		if late > 0 {
-			return fmt.Sprintf("not within %s in %d of %d rounds: %s", report.Seconds(rounds[0].ran, 0), late, len(rounds), percent(spreadOf(rounds, func(f figures) float64 { return f.last }).median))
+			return fmt.Sprintf("not within %s in %d of %d rounds: %s", report.Seconds(rounds[0].ran, 0), late, len(rounds), percent(report.SpreadOf(rounds, func(f figures) float64 { return f.last }).Median))
 		}
 		recovery := func(f figures) float64 { return f.recovery.Seconds() }
-		s := spreadOf(rounds, recovery)
-		return "after " + s.text(func(n float64) string { return fmt.Sprintf("%.0f s", n) }) + factor(s.median, spreadOf(all[0], recovery).median)
+		s := report.SpreadOf(rounds, recovery)
+		return "after " + s.Text(func(n float64) string { return fmt.Sprintf("%.0f s", n) }) + report.Factor(s.Median, report.SpreadOf(all[0], recovery).Median)
 	})
 	addSpread("duration of the "+d.options.kind.noun, func(f figures) float64 { return f.took.Seconds() }, seconds)
 	addSpread("p99 latency before the change", func(f figures) float64 { return inMilliseconds(f.p99Before) }, milliseconds)
@@ -120,46 +120,12 @@ func (d document) table() report.Table {
 	return table
 }
 
-// spread is the median and the range of a figure.
-type spread struct{ median, low, high float64 }
-
-func spreadOf(rounds []figures, value func(figures) float64) spread {
-	var all []float64
-	for _, f := range rounds {
-		all = append(all, value(f))
-	}
-	slices.Sort(all)
-	middle := len(all) / 2
-	return spread{median: (all[middle] + all[(len(all)-1)/2]) / 2, low: all[0], high: all[len(all)-1]}
-}
-
-// text returns the median, and the range if it is one.
-func (s spread) text(format func(float64) string) string {
-	median, low, high := format(s.median), format(s.low), format(s.high)
-	if low == high {
-		return median
-	}
-	return fmt.Sprintf("%s [%s to %s]", median, low, high)
-}
-
 // medianOf returns the round with the median of the hits lost.
 func medianOf(rounds []result) result {
 	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b result) int {
 		return cmp.Compare(a.figures().loss.Seconds, b.figures().loss.Seconds)
 	})
 	return sorted[len(sorted)/2]
-}
-
-// factor compares a value with the first variant's. It is empty if the two are equal or one is too small.
-func factor(value, first float64) string {
-	ratio := value / first
-	switch {
-	case min(value, first) < 0.1 || value == first || ratio < 0.1:
-		return ""
-	case ratio < 10:
-		return fmt.Sprintf(" (%.1f ×)", ratio)
-	}
-	return fmt.Sprintf(" (%.0f ×)", ratio)
 }
 
 // colors of the variants, the same in all charts.

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/workload"
 	"github.com/memcached-operator/memcached-operator/test/bench/load"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -95,7 +94,7 @@ func (b *bench) measure(ctx context.Context, v variant, in space) (result, error
 // start creates the shards of a variant and returns their addresses once they answer.
 func (b *bench) start(ctx context.Context, v variant, in space) ([]string, error) {
 	for _, version := range slices.Compact([]string{b.options.from, b.options.to}) {
-		if err := in.pull(ctx, version); err != nil {
+		if err := in.Pull(ctx, version); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +105,7 @@ func (b *bench) start(ctx context.Context, v variant, in space) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	return in.AnsweringAddresses(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, shards)
+	return in.AnsweringAddresses(ctx, client.ObjectKey{Namespace: in.Namespace, Name: workload.Name}, shards)
 }
 
 // change makes the change while the load runs.
@@ -206,39 +205,4 @@ func (p *progress) hasRecovered(done time.Time) bool {
 	ratio := r.Sum(load.Span{From: r.Began.Add(warmUp), Until: p.change}).Ratio()
 	at, ok := r.Back(done, recoveredShare*ratio, recoveryWindow)
 	return ok && time.Since(at) > recoveryWindow+tail
-}
-
-// pull pulls the image of a version on every node, so that no variant waits for a registry.
-func (s space) pull(ctx context.Context, version string) error {
-	var nodes corev1.NodeList
-	if err := s.List(ctx, &nodes); err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
-	}
-	for _, node := range nodes.Items {
-		if node.Spec.Unschedulable {
-			continue
-		}
-		spec := s.podTemplate(nil, version).Spec
-		spec.NodeName = node.Name
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "pull-"}, Spec: spec}
-		if err := s.create(ctx, pod); err != nil {
-			return err
-		}
-		err := cluster.Eventually(ctx, fmt.Sprintf("memcached %s on %s", version, node.Name), func(ctx context.Context) error {
-			if err := s.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-				return err
-			}
-			if !isReady(pod) {
-				return fmt.Errorf("pod %s is %s", pod.Name, pod.Status.Phase)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if err := s.Delete(ctx, pod); err != nil {
-			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
-		}
-	}
-	return nil
 }

@@ -14,15 +14,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/workload"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-const (
-	shards = 3
-	// name of the objects of a variant and prefix of its shards' names.
-	name = "cache"
-)
+const shards = 3
+
+type space = workload.Space
 
 // variant is a way to run three shards, each with a stable address.
 type variant struct {
@@ -34,14 +33,6 @@ type variant struct {
 	change func(ctx context.Context, in space, version string) error
 	// upToDate returns an error until all shards run the version and serve, and nothing of another version is left.
 	upToDate func(ctx context.Context, in space, version string) error
-}
-
-// space is the namespace of a variant.
-type space struct {
-	*cluster.Cluster
-	namespace string
-	// mebibytes for the items of a shard.
-	mebibytes int
 }
 
 // kind is a change whose cost is measured, with the defaults of its options.
@@ -83,9 +74,9 @@ var upgrade = kind{
 	variants: []variant{
 		{"this operator", "`spec.version` of a Memcached with 3 shards is changed", applyMemcached, applyMemcached, memcachedUpToDate},
 		{"by handover", "the same with `spec.updateStrategy.type: Handover` and `spec.updateStrategy.handover.mode: Available`", applyAvailable, applyAvailable, memcachedUpToDate},
-		{"StatefulSet", "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)", createStatefulSet, upgradeStatefulSet, podsUpToDate},
+		{"StatefulSet", "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)", workload.CreateStatefulSet, workload.UpgradeStatefulSet, workload.PodsUpToDate},
 		{"Deployments", "the image of 3 Deployments with 1 replica each is changed, all at once as `kubectl apply` and Helm do (RollingUpdate)",
-			createDeployments, upgradeDeployments, podsUpToDate},
+			workload.CreateDeployments, workload.UpgradeDeployments, workload.PodsUpToDate},
 	},
 }
 
@@ -97,8 +88,8 @@ var eviction = kind{
 		{"this operator", "the pods of a Memcached with 3 shards are evicted; `spec.updateStrategy.handover.mode` is Strict, the default", applyMemcached, evict, memcachedUpToDate},
 		{"mode Available", "the same with `spec.updateStrategy.handover.mode: Available`", applyAvailable, evict, memcachedUpToDate},
 		{"mode Disabled", "the same with `spec.updateStrategy.handover.mode: Disabled`", applyWithoutHandover, evict, memcachedUpToDate},
-		{"StatefulSet", "the pods of a StatefulSet with 3 replicas are evicted", createStatefulSet, evict, podsUpToDate},
-		{"Deployments", "the pods of 3 Deployments with 1 replica each are evicted", createDeployments, evict, podsUpToDate},
+		{"StatefulSet", "the pods of a StatefulSet with 3 replicas are evicted", workload.CreateStatefulSet, evict, workload.PodsUpToDate},
+		{"Deployments", "the pods of 3 Deployments with 1 replica each are evicted", workload.CreateDeployments, evict, workload.PodsUpToDate},
 	},
 }
 
@@ -218,7 +209,7 @@ func (o options) all(ctx context.Context, r *report.Run, c *cluster.Cluster) (do
 			r.Say("%s items, round %d of %d, %s: %s", report.Number(o.items), round+1, o.rounds, v.name, v.does)
 			var measured result
 			err := report.InNamespace(ctx, c, "bench-"+r.Name+"-", func(namespace string) (err error) {
-				measured, err = b.measure(ctx, v, space{Cluster: c, namespace: namespace, mebibytes: o.mebibytes()})
+				measured, err = b.measure(ctx, v, space{Cluster: c, Namespace: namespace, Mebibytes: o.mebibytes(), Shards: shards})
 				return err
 			})
 			if err != nil {
