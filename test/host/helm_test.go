@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +20,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -39,21 +42,26 @@ type helm struct {
 	values map[string]any
 }
 
-func (s *space) helm(image string) *helm {
+func (s *space) helm() *helm {
 	s.Helper()
-	root, err := cluster.Root()
-	s.Must(err)
-	chart, err := loader.Load(filepath.Join(root, "charts/memcached-operator"))
-	s.Must(err)
-	i := strings.LastIndex(image, ":")
-	h := &helm{action.NewConfiguration(), chart.(*chartv2.Chart), map[string]any{
-		"image":    map[string]any{"repository": image[:i], "tag": image[i+1:]},
+	h := &helm{Configuration: action.NewConfiguration(), values: map[string]any{
 		"settings": map[string]any{"RELATED_IMAGE_MEMCACHED": "docker.io/library/memcached:" + defaultVersion},
 	}}
 	settings := cli.New()
 	settings.SetNamespace(cluster.OperatorNamespace)
 	s.Must(h.Init(settings.RESTClientGetter(), cluster.OperatorNamespace, "secret"))
 	return h
+}
+
+// from takes the chart of sources, and an image of their operator.
+func (h *helm) from(sources, image string) error {
+	chart, err := loader.Load(filepath.Join(sources, "charts/memcached-operator"))
+	if err != nil {
+		return err
+	}
+	i := strings.LastIndex(image, ":")
+	h.chart, h.values["image"] = chart.(*chartv2.Chart), map[string]any{"repository": image[:i], "tag": image[i+1:]}
+	return nil
 }
 
 // install does what "helm install --create-namespace --wait" does, and returns the notes. It adopts what exists as Helm 3 or
@@ -78,6 +86,13 @@ func (h *helm) upgrade(ctx context.Context, force bool) error {
 	return err
 }
 
+// rollback returns to what was installed first.
+func (h *helm) rollback() error {
+	r := action.NewRollback(h.Configuration)
+	r.Version, r.ServerSideApply, r.ForceConflicts, r.WaitStrategy, r.Timeout = 1, "true", true, kube.StatusWatcherStrategy, helmTimeout
+	return r.Run(helmRelease)
+}
+
 func (h *helm) uninstall() error {
 	u := action.NewUninstall(h.Configuration)
 	u.IgnoreNotFound, u.WaitStrategy, u.Timeout = true, kube.StatusWatcherStrategy, helmTimeout
@@ -85,22 +100,21 @@ func (h *helm) uninstall() error {
 	return err
 }
 
-// crds changes the text of the chart's CRDs.
-func (h *helm) crds(from, to string) {
-	for _, f := range h.chart.Templates {
-		f.Data = bytes.ReplaceAll(f.Data, []byte(from), []byte(to))
-	}
-}
-
-// The chart has no release before this one. OLM's test upgrades from the operator of the last release.
-func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T) {
+// From the release before, which is built from its sources, and back.
+func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServes(t *testing.T) {
 	s := newSpace(t)
 	image, err := k.OperatorImage(s.Ctx)
 	s.Must(err)
-	h := s.helm(image)
+	root, err := cluster.Root()
+	s.Must(err)
+	h := s.helm()
 	s.ReturnsOperator(image, func(context.Context) error { return h.uninstall() })
+	s.Must(h.from(root, image))
+	before, err := olm.Before(s.Ctx, s.TempDir(), olm.Release{Version: h.chart.AppVersion()})
+	s.Must(err)
+	s.Must(h.from(before.Source, before.Operator))
 
-	s.Must(errors.Join(h.uninstall(), k.Install(s.Ctx, image))) // of a run that was interrupted
+	s.Must(errors.Join(h.uninstall(), k.InstallFrom(s.Ctx, before.Source, before.Operator))) // the former of a run that was interrupted
 	if _, err := h.install(s.Ctx, 0); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Fatalf("without --take-ownership, Helm says of what kubectl applied: %v", err)
 	}
@@ -119,24 +133,49 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	}
 	s.Keeps(kept)
 
-	s.Must(k.Install(s.Ctx, image))
-	_, err = h.install(s.Ctx, 4)
-	s.Must(err)
-	const policy, upgraded = "helm.sh/resource-policy: keep\n", "    test: upgraded\n"
-	h.crds(policy, policy+upgraded)
+	s.Must(k.InstallFrom(s.Ctx, before.Source, before.Operator))
+	for _, installs := range []func() error{
+		func() error { return k.Install(s.Ctx, image) },
+		func() error { return k.InstallFrom(s.Ctx, before.Source, before.Operator) },
+		func() error { _, err := h.install(s.Ctx, 4); return err },
+	} {
+		s.Must(installs())
+		s.Available("cache")
+		s.Keeps(kept)
+	}
+
+	s.Must(h.from(root, image))
 	h.values["replicas"] = 2
 	if err := h.upgrade(s.Ctx, false); err == nil || !strings.Contains(err.Error(), "conflict") {
 		t.Errorf("without --force-conflicts, Helm says of the fields that kubectl owns: %v", err)
 	}
-	s.Must(h.upgrade(s.Ctx, true))
-	d := &appsv1.Deployment{}
-	s.Must(k.Get(s.Ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}, d))
-	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
-	s.Must(k.Get(s.Ctx, client.ObjectKey{Name: "memcacheds." + v1beta1.GroupVersion.Group}, crd))
-	if d.Status.AvailableReplicas != 2 || crd.Annotations["test"] != "upgraded" {
-		t.Errorf("after the upgrade, the operator has %d replicas, and the CRD the annotations %v", d.Status.AvailableReplicas, crd.Annotations)
+	runs := func(sources, image string, replicas int32) {
+		t.Helper()
+		d := &appsv1.Deployment{}
+		s.Must(k.Get(s.Ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}, d))
+		text, err := os.ReadFile(filepath.Join(sources, "config/crd/bases/cache.memcached-operator.io_memcacheds.yaml"))
+		s.Must(err)
+		crds, err := cluster.Objects(bytes.NewReader(text))
+		s.Must(err)
+		crd := crds[0].DeepCopy()
+		s.Must(k.Get(s.Ctx, client.ObjectKeyFromObject(crd), crd))
+		schema := func(crd *unstructured.Unstructured) any {
+			versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+			s.Must(err)
+			return versions[0].(map[string]any)["schema"]
+		}
+		if got := d.Spec.Template.Spec.Containers[0].Image; got != image || d.Status.AvailableReplicas != replicas || !reflect.DeepEqual(schema(crd), schema(crds[0])) {
+			t.Errorf("%d replicas of %s run, want %d of %s, or the CRD isn't theirs", d.Status.AvailableReplicas, got, replicas, image)
+		}
+		s.Available("cache")
+		s.Keeps(kept)
 	}
-	s.Keeps(kept)
+	s.Must(h.upgrade(s.Ctx, true))
+	runs(root, image, 2)
+	s.Must(h.rollback())
+	runs(before.Source, before.Operator, 1)
+	s.Must(h.upgrade(s.Ctx, true))
+	runs(root, image, 2)
 
 	// In a new namespace, with rights in this and in that of the cache only.
 	s.Must(h.uninstall())
@@ -145,7 +184,6 @@ func TestHelmAdoptsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T
 	h.values["watchNamespaces"] = []any{cluster.OperatorNamespace, s.Namespace}
 	_, err = h.install(s.Ctx, 0)
 	s.Must(err)
-	h.crds(policy+upgraded, policy)
 	s.Must(h.upgrade(s.Ctx, false))
 	s.Serve("other", suite.Small(1))
 	s.Available("cache")

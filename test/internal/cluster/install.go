@@ -27,7 +27,20 @@ const defaultImage = "RELATED_IMAGE_MEMCACHED"
 
 // Install applies config/default with an image of the operator and waits until the operator runs.
 func (c *Cluster) Install(ctx context.Context, image string) error {
-	objects, err := render(ctx, image)
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	return c.InstallFrom(ctx, root, image)
+}
+
+// InstallFrom does what Install does with the sources of another release.
+func (c *Cluster) InstallFrom(ctx context.Context, sources, image string) error {
+	text, err := kustomize(ctx, filepath.Join(sources, "config/default"))
+	if err != nil {
+		return err
+	}
+	objects, err := Objects(bytes.NewReader(ReleasedImage.ReplaceAllLiteral(text, []byte(image))))
 	if err != nil {
 		return err
 	}
@@ -45,7 +58,7 @@ func (c *Cluster) Install(ctx context.Context, image string) error {
 
 // Uninstall deletes the objects of Install except for the CRDs, as "make undeploy" does.
 func (c *Cluster) Uninstall(ctx context.Context) error {
-	objects, err := render(ctx, "")
+	objects, err := Render(ctx, "config/default")
 	if err != nil {
 		return err
 	}
@@ -157,21 +170,13 @@ func (c *Cluster) manager(ctx context.Context) (*appsv1.Deployment, *corev1.Cont
 // ReleasedImage is the operator's image as config/ names it.
 var ReleasedImage = regexp.MustCompile(`ghcr\.io/memcached-operator/memcached-operator:v[^ \n]+`)
 
-// render returns the objects of an installation with another image of the operator, if there is one.
-func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
-	text, err := kustomize(ctx, "config/default")
+// Render returns the objects of a folder of config/ in the order of their creation.
+func Render(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
+	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
-	if image != "" {
-		text = ReleasedImage.ReplaceAllLiteral(text, []byte(image))
-	}
-	return Objects(bytes.NewReader(text))
-}
-
-// Render returns the objects of a folder of config/ in the order of their creation.
-func Render(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
-	text, err := kustomize(ctx, dir)
+	text, err := kustomize(ctx, filepath.Join(root, dir))
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +184,7 @@ func Render(ctx context.Context, dir string) ([]*unstructured.Unstructured, erro
 }
 
 func kustomize(ctx context.Context, dir string) ([]byte, error) {
-	root, err := Root()
-	if err != nil {
-		return nil, err
-	}
-	text, err := exec.CommandContext(ctx, "kubectl", "kustomize", filepath.Join(root, dir)).Output()
+	text, err := exec.CommandContext(ctx, "kubectl", "kustomize", dir).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return nil, fmt.Errorf("kubectl kustomize %s: %w: %s", dir, err, exit.Stderr)

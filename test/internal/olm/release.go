@@ -34,9 +34,9 @@ type Release struct {
 	Version string
 	// Bundle is the bundle's image, Operator the operator's.
 	Bundle, Operator string
-	// Built names the sources that the operator was built from.
-	Built string
-	dir   string
+	// Built names the sources that the operator was built from; Source is their folder, of a release before.
+	Built, Source string
+	dir           string
 }
 
 // CSV returns the name of the release's ClusterServiceVersion.
@@ -70,14 +70,13 @@ func Before(ctx context.Context, scratch string, r Release) (Release, error) {
 		return Release{}, err
 	}
 	before := Release{Version: newest}
-	source, err := before.source(ctx, root, scratch)
-	if err != nil {
+	if err := before.findSource(ctx, root, scratch); err != nil {
 		return Release{}, err
 	}
-	before.Operator = image + ":v" + before.Version + "-" + filepath.Base(source)
-	archive := source + "-image.tar"
+	before.Operator = image + ":v" + before.Version + "-" + filepath.Base(before.Source)
+	archive := before.Source + "-image.tar"
 	if _, err := cluster.Local(ctx, "image", "build", "--local-base", "--build-arg", "VERSION="+before.Version,
-		"-t", before.Operator, "-o", archive, source); err != nil {
+		"-t", before.Operator, "-o", archive, before.Source); err != nil {
 		return Release{}, err
 	}
 	if _, err := cluster.Local(ctx, "load", before.Operator, archive); err != nil {
@@ -109,8 +108,8 @@ func newestBefore(root, version string) (string, error) {
 	return newest.String(), nil
 }
 
-// source returns a folder with the sources of the release, from the commit that added it to the catalog.
-func (r *Release) source(ctx context.Context, root, scratch string) (string, error) {
+// findSource creates a folder with the sources of the release, from the commit that added it to the catalog.
+func (r *Release) findSource(ctx context.Context, root, scratch string) error {
 	commit, err := output(ctx, root, "git", "log", "-1", "--diff-filter=A", "--format=%h", "--", filepath.Join(releasesDir, r.Version, "metadata"))
 	if err == nil {
 		// The oldest commit of a shallow clone seems to add every file.
@@ -121,19 +120,18 @@ func (r *Release) source(ctx context.Context, root, scratch string) (string, err
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("finding the sources of release %s in git's history: %w; run this in a clone with the whole history (git fetch --unshallow)", r.Version, err)
+		return fmt.Errorf("finding the sources of release %s in git's history: %w; run this in a clone with the whole history (git fetch --unshallow)", r.Version, err)
 	}
-	r.Built = "commit " + commit
-	dir := filepath.Join(scratch, commit)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", err
+	r.Built, r.Source = "commit "+commit, filepath.Join(scratch, commit)
+	if err := os.Mkdir(r.Source, 0o755); err != nil {
+		return err
 	}
 	archive := filepath.Join(scratch, commit+".tar")
 	if _, err := output(ctx, root, "git", "archive", "-o", archive, commit); err != nil {
-		return "", err
+		return err
 	}
-	_, err = output(ctx, dir, "tar", "-xf", archive)
-	return dir, err
+	_, err = output(ctx, r.Source, "tar", "-xf", archive)
+	return err
 }
 
 // load loads a copy of a bundle, with images that the cluster has, into its registry.
