@@ -159,3 +159,24 @@ func TestNewShardServesWithoutItemsIfTheRingIsAnother(t *testing.T) {
 	}
 	c.want(moved, true, c.two)
 }
+
+// A scaling without a move of items has left copies of a few keys. A dry run counts them, and a purge deletes them.
+func TestPurgeDeletesWhatAnEarlierScalingHasLeft(t *testing.T) {
+	t.Parallel()
+	c := newScaledCache(t)
+	moved := c.fill(c.shards, c.all, c.two)
+	orphans := moved[:10] // less than 1% of each shard
+	for _, key := range orphans {
+		pods.Talk(t, c.shards[c.two.Shard([]byte(key))].Address(), fmt.Sprintf("ms %s 3\r\nold\r\n", key))
+	}
+	c.request.Ring, c.request.From, c.request.To = ring.Ketama, c.names, c.names
+	for _, step := range []agentwire.ScalingStep{agentwire.ScalingCount, agentwire.ScalingPurge} {
+		c.want(orphans, true, c.two)
+		c.request.ID = string(step)
+		if s := c.reach(step, c.shards...); s.Purged != int64(len(orphans)) {
+			t.Errorf("%s: %d of %d items", step, s.Purged, len(orphans))
+		}
+	}
+	c.want(orphans, false, c.two)
+	c.want(moved, true, c.all)
+}

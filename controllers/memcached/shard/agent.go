@@ -53,7 +53,7 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	}
 	if agent.Scaling != nil {
 		s := *agent.Scaling
-		for _, n := range []*int64{&s.Moved, &s.Total, &s.Deleted, &s.Purged} {
+		for _, n := range []*int64{&s.Moved, &s.Total, &s.Deleted, &s.Purged, &s.PurgedBytes} {
 			*n = bounded(*n, maxCount)
 		}
 		s.StaleSeconds = bounded(s.StaleSeconds, maxSeconds)

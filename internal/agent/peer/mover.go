@@ -38,8 +38,12 @@ type Moved struct {
 	Status  wire.ScalingStatus
 }
 
-// Run returns when the change is closed, or can't be warm, or the context is done.
+// Run returns when the change is closed, or can't be warm, or the purge is done, or the context is done.
 func (m *Mover) Run(ctx context.Context) {
+	if step := m.Request.Step; step == wire.ScalingPurge || step == wire.ScalingCount {
+		m.purge(ctx)
+		return
+	}
 	memory.Limit(memory.Handover)
 	defer memory.Limit(0)
 	key, err := readKey(m.ScalingKey)
@@ -71,6 +75,20 @@ func (m *Mover) Run(ctx context.Context) {
 		last.Step = wire.ScalingClose
 	}
 	m.report(ctx, last)
+}
+
+// purge deletes the items of keys that other shards own, or counts them.
+func (m *Mover) purge(ctx context.Context) {
+	orphans, err := scaling.Purge(ctx, m.Memory.movable(m.Config, m.run), m.Request.Ring, m.Request.To, m.Request.Step == wire.ScalingCount)
+	report := wire.ScalingStatus{Step: m.Request.Step, Purged: orphans.Items, PurgedBytes: orphans.Bytes}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		report.Step, report.Problem = "", err.Error()
+	}
+	m.Log.Info("Purged the items of keys that other shards own", "request", m.Request.ID, "step", m.Request.Step, "items", orphans.Items, "error", err)
+	m.report(ctx, report)
 }
 
 func statusOf(p scaling.Progress) wire.ScalingStatus {

@@ -22,7 +22,15 @@ const (
 	ScalingClose ScalingStep = "Close"
 )
 
-// Scaling is what the operator requests of the pod of a shard that gets keys of other shards.
+// Steps of a request that isn't a change: From equals To, and no items move.
+const (
+	// ScalingPurge: the shard deletes the items of keys that clients look for on other shards.
+	ScalingPurge ScalingStep = "Purge"
+	// ScalingCount: it only counts them.
+	ScalingCount ScalingStep = "Count"
+)
+
+// Scaling is what the operator requests of the pod of a shard that gets keys of other shards, or purges its own.
 type Scaling struct {
 	// ID distinguishes it from other changes.
 	ID string `json:"id"`
@@ -68,9 +76,11 @@ type ScalingStatus struct {
 	// StaleSeconds bounds how old a value can be that a client reads from one owner after another client has changed it in the other.
 	StaleSeconds float64 `json:"staleSeconds,omitempty"`
 	// Deleted is the number of items that were deleted since the owners disagreed, or since only the new one had them, Purged that of
-	// the old owners' copies.
-	Deleted int64 `json:"deleted,omitempty"`
-	Purged  int64 `json:"purged,omitempty"`
+	// the old owners' copies. After ScalingPurge, Purged is the number of items that this pod has deleted, after ScalingCount that which it
+	// would delete. PurgedBytes is the size of their keys and values then.
+	Deleted     int64 `json:"deleted,omitempty"`
+	Purged      int64 `json:"purged,omitempty"`
+	PurgedBytes int64 `json:"purgedBytes,omitempty"`
 	// Problem is a message for the user that says why no items are copied, and why a later attempt would not help.
 	Problem string `json:"problem,omitempty"`
 	// Error is a message for the user that says why the last attempt failed; another one follows.

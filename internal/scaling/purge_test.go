@@ -1,0 +1,113 @@
+package scaling
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+)
+
+// firstCAS is what the fake's items follow.
+const firstCAS = uint64(1) << 40
+
+// Two of five items are orphans, which only the keys that are used can show.
+func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
+	of, err := ring.New(ring.Ketama, servers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own, orphans []string
+	for i := 0; len(own) < 3000 || len(orphans) < 2000; i++ {
+		if key := fmt.Sprintf("key-%d", i); of.Shard([]byte(key)) == 1 {
+			own = append(own, key)
+		} else {
+			orphans = append(orphans, key)
+		}
+	}
+	own, orphans = append(own[:3000:3000], wire.DiscoveryItem), orphans[:2000]
+	all := Orphans{Items: int64(len(orphans))}
+	for _, key := range orphans {
+		all.Bytes += int64(len(key) + len("value"))
+	}
+	for name, c := range map[string]struct {
+		dryRun bool
+		recent int
+		ring   string
+		// changed is an orphan that a client changes after the scan has visited it.
+		changed string
+		// runs is for how many checks memcached is the same process.
+		runs    int
+		want    Orphans
+		deleted int
+		says    string
+	}{
+		"it is deleted":                {recent: 2000, want: all, deleted: 2000},
+		"a dry run":                    {recent: 2000, want: all, dryRun: true},
+		"few keys are used":            {recent: 1999, says: "3000 of 5000 keys of shard 1"},
+		"few keys are used, a dry run": {recent: 1999, dryRun: true, says: "3000 of 5000 keys of shard 1"},
+		"another ring":                 {recent: 2000, ring: ring.Jump, says: ErrUnproven.Error()},
+		"an unknown ring":              {recent: 2000, ring: "Maglev", says: "Maglev"},
+		"a client changes an orphan":   {recent: 2000, changed: orphans[0], want: Orphans{all.Items - 1, all.Bytes - int64(len(orphans[0])+len("value"))}, deleted: 1999},
+		"memcached has started again":  {recent: 2000, runs: 2, want: all, deleted: 2000, says: "started again"},
+		"it has, in a dry run":         {recent: 2000, runs: 2, dryRun: true, want: all, says: "started again"},
+	} {
+		t.Run(name, bubble(func(t *testing.T) {
+			network, server := &fake.Network{}, fake.New()
+			server.Before = func(request string) string { return map[string]string{"mn": "MN\r\n"}[request] }
+			server.Serve(network, "memcached:11211")
+			defer network.Close()
+			keys := append(own[:len(own):len(own)], orphans...)
+			for _, key := range keys {
+				server.Set(key, fake.Item{Value: "value"})
+			}
+			scans, checks := 0, 0
+			m := Memcached{Ordinal: 1, Server: protocol.Server{Address: "memcached:11211", DialContext: network.DialContext}}
+			m.Run = func() string {
+				if checks++; c.runs > 0 && checks > c.runs {
+					return "another"
+				}
+				return "first"
+			}
+			m.Scan = func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+				if scans++; scans > 1 && c.changed != "" {
+					server.Set(c.changed, fake.Item{Value: "newer"})
+				}
+				cas := firstCAS
+				return scanOf(keys, c.recent)(ctx, order, func(item *memfile.Item) error {
+					cas++
+					item.Value, item.CAS = []byte("value"), cas
+					return visit(item)
+				})
+			}
+			got, err := Purge(t.Context(), m, cmp.Or(c.ring, ring.Ketama), servers(3), c.dryRun)
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Fatalf("%v, want %q", err, c.says)
+			}
+			left := server.Items()
+			if got != c.want || len(left) != len(keys)-c.deleted {
+				t.Errorf("%+v, want %+v; %d of %d items are left", got, c.want, len(left), len(keys))
+			}
+			for _, key := range own {
+				if _, has := left[key]; !has {
+					t.Fatalf("%s is deleted", key)
+				}
+			}
+			if got := server.Requests("md "); len(got) < c.deleted || len(got) > 0 && !strings.Contains(got[0], " C") {
+				t.Errorf("%d requests such as %q", len(got), got[:min(len(got), 1)])
+			}
+		}))
+	}
+}
+
+func bubble(test func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
+}
