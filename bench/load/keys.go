@@ -13,18 +13,17 @@ const exponent = 0.99
 
 // keys are all keys by rank.
 type keys struct {
-	names []string
-	shard []int
+	names    []string
+	versions []versions
 	// upTo is the probability of this rank or a lower one.
 	upTo []float64
 }
 
-func newKeys(count, shards int) keys {
-	k := keys{names: make([]string, count), shard: make([]int, count), upTo: make([]float64, count)}
+func newKeys(count int) keys {
+	k := keys{names: make([]string, count), versions: make([]versions, count), upTo: make([]float64, count)}
 	sum := 0.0
 	for i := range count {
 		k.names[i] = fmt.Sprintf("load-%07d", i)
-		k.shard[i] = int(crc32.ChecksumIEEE([]byte(k.names[i])) % uint32(shards))
 		sum += math.Pow(float64(i+1), -exponent)
 		k.upTo[i] = sum
 	}
@@ -33,6 +32,9 @@ func newKeys(count, shards int) keys {
 	}
 	return k
 }
+
+// modulo returns the shard of a key as gomemcache selects it.
+func modulo(key string, shards int) int { return int(crc32.ChecksumIEEE([]byte(key)) % uint32(shards)) }
 
 func (k keys) pick(r *rand.Rand) int {
 	// the last of upTo may round to less than 1

@@ -1,7 +1,7 @@
 // Package load puts a fixed load on the shards of a cache, as a client of an application does, and counts the results of all
 // operations per shard and time bucket.
 //
-// A key belongs to the shard at crc32(key) modulo the number of addresses, as in gomemcache. Each shard has some workers, each
+// A key belongs to the shard at crc32(key) modulo the number of addresses, as in gomemcache, or to that which Config.Shard returns. Each shard has some workers, each
 // with a connection that it reopens after an error. An operation without an answer is retried once. An answer of memcached is not
 // retried, whatever it says.
 //
@@ -53,6 +53,8 @@ type Config struct {
 	Rate int
 	// Seed of the choice of keys and operations: the same seed gives the same load.
 	Seed uint64
+	// Shard returns the ordinal of a key's shard at this time, also while other calls do; nil means as gomemcache.
+	Shard func(key string) int
 	// dial connects to an address; nil means TCP.
 	dial func(ctx context.Context, address string) (conn, error)
 }
@@ -68,9 +70,12 @@ type conn interface {
 type Load struct {
 	Config
 	keys    keys
-	shards  []*shard
+	began   time.Time
 	stop    context.CancelFunc
 	running sync.WaitGroup
+
+	lock   sync.Mutex
+	shards []*shard
 }
 
 // New returns a load that does not run yet. It does not connect.
@@ -81,7 +86,11 @@ func New(c Config) (*Load, error) {
 	if c.dial == nil {
 		c.dial = func(ctx context.Context, address string) (conn, error) { return memcacheclient.Dial(ctx, address) }
 	}
-	return &Load{Config: c, keys: newKeys(c.Keys, len(c.Addresses))}, nil
+	if c.Shard == nil {
+		shards := len(c.Addresses)
+		c.Shard = func(key string) int { return modulo(key, shards) }
+	}
+	return &Load{Config: c, keys: newKeys(c.Keys)}, nil
 }
 
 // Fill stores every key, so that each get is a hit unless an item is lost.
@@ -108,11 +117,11 @@ func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
 	}
 	defer conn.Close()
 	for i, name := range l.keys.names {
-		if l.keys.shard[i] != ordinal || i%workers != worker {
+		if i%workers != worker || l.Shard(name) != ordinal {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, fillTimeout)
-		err := conn.Set(ctx, name, value(name), 0, 0)
+		err := conn.Set(ctx, name, []byte(value(name, 0)), 0, 0)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("storing %s: %w", name, err)
@@ -124,17 +133,38 @@ func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
 // Start starts the operations.
 func (l *Load) Start() {
 	ctx, stop := context.WithCancel(context.Background())
-	l.stop = stop
-	began := time.Now()
+	l.stop, l.began = stop, time.Now()
 	for _, address := range l.Addresses {
-		l.shards = append(l.shards, newShard(&worker{Config: l.Config, address: address}, newRecorder(began), l.Rate))
+		l.start(address)
 	}
-	for _, s := range l.shards {
-		for range workers {
-			l.running.Go(s.work)
-		}
+	l.running.Go(func() { l.offer(ctx) })
+}
+
+// Add adds a shard while the load runs. Config.Shard may return its ordinal from then on.
+func (l *Load) Add(address string) {
+	l.Addresses = append(l.Addresses, address)
+	l.start(address)
+}
+
+func (l *Load) start(address string) {
+	s := newShard(l.worker(address), newRecorder(l.began), l.Rate)
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.shards = append(l.shards, s)
+	for range workers {
+		l.running.Go(s.work)
 	}
-	l.running.Go(func() { l.offer(ctx, began) })
+}
+
+func (l *Load) worker(address string) worker {
+	return worker{Config: l.Config, keys: l.keys, address: address}
+}
+
+// started returns the shards so far.
+func (l *Load) started() []*shard {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.shards
 }
 
 // Stop stops the load after the current operations and returns the report. You can call it again.
@@ -148,7 +178,7 @@ func (l *Load) Stop() Report {
 func (l *Load) Report() Report {
 	r := Report{Every: Every}
 	now := time.Now()
-	for _, s := range l.shards {
+	for _, s := range l.started() {
 		r.Began = s.record.began
 		r.Shards = append(r.Shards, s.record.counted(now))
 	}
@@ -156,23 +186,22 @@ func (l *Load) Report() Report {
 }
 
 // offer passes every operation to its shard when it is due.
-func (l *Load) offer(ctx context.Context, began time.Time) {
+func (l *Load) offer(ctx context.Context) {
 	defer func() {
-		for _, s := range l.shards {
+		for _, s := range l.started() {
 			s.close()
 		}
 	}()
 	random := rand.New(rand.NewPCG(l.Seed, 0))
 	for i := 0; ctx.Err() == nil; i++ {
-		due := began.Add(time.Duration(i) * time.Second / time.Duration(l.Rate))
+		due := l.began.Add(time.Duration(i) * time.Second / time.Duration(l.Rate))
 		time.Sleep(time.Until(due))
 		o := operation{kind: set, due: due}
 		if random.Float64() < getShare {
 			o.kind = get
 		}
-		key := l.keys.pick(random)
-		o.key = l.keys.names[key]
-		l.shards[l.keys.shard[key]].offer(o)
+		o.key = l.keys.pick(random)
+		l.started()[l.Shard(l.keys.names[o.key])].offer(o)
 	}
 }
 
@@ -186,13 +215,16 @@ const (
 
 type operation struct {
 	kind kind
-	key  string
-	due  time.Time
+	// key is its rank.
+	key int
+	due time.Time
+	// replaced is for how long the value of a stale read had been replaced.
+	replaced time.Duration
 }
 
 // shard is the client of one shard.
 type shard struct {
-	template *worker
+	template worker
 	record   *recorder
 
 	lock   sync.Mutex
@@ -200,7 +232,7 @@ type shard struct {
 	queue  chan operation
 }
 
-func newShard(template *worker, record *recorder, rate int) *shard {
+func newShard(template worker, record *recorder, rate int) *shard {
 	// with room for all that may wait: others would not be answered in time
 	return &shard{template: template, record: record, queue: make(chan operation, int(2*float64(rate)*Patience.Seconds())+1)}
 }
@@ -227,10 +259,10 @@ func (s *shard) close() {
 }
 
 func (s *shard) work() {
-	w := *s.template
+	w := s.template
 	defer w.close()
 	for o := range s.queue {
-		result := w.do(o)
+		result := w.do(&o)
 		s.record.record(o, result, time.Now())
 		if result == miss {
 			time.AfterFunc(DatabaseTime, func() { s.offer(operation{kind: fill, key: o.key, due: time.Now()}) })
@@ -241,6 +273,7 @@ func (s *shard) work() {
 // worker does one operation at a time over one connection.
 type worker struct {
 	Config
+	keys    keys
 	address string
 	conn    conn
 }
@@ -252,14 +285,20 @@ func (w *worker) close() {
 }
 
 // do does an operation, and retries it once if it has no answer.
-func (w *worker) do(o operation) outcome {
+func (w *worker) do(o *operation) (result outcome) {
+	var version uint64
+	if of := &w.keys.versions[o.key]; o.kind != get {
+		var lowest uint64
+		version, lowest = of.begin(o.kind)
+		defer func() { of.end(version, lowest, result == stored, time.Now()) }()
+	}
 	for range 2 {
 		left := time.Until(o.due.Add(Patience))
 		if left <= 0 {
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), min(left, Timeout))
-		result, err := w.try(ctx, o)
+		result, err := w.try(ctx, o, version)
 		cancel()
 		if err == nil {
 			return result
@@ -272,7 +311,8 @@ func (w *worker) do(o operation) outcome {
 	return failed
 }
 
-func (w *worker) try(ctx context.Context, o operation) (outcome, error) {
+// try does an operation once. A write has a version.
+func (w *worker) try(ctx context.Context, o *operation, version uint64) (outcome, error) {
 	if w.conn == nil {
 		var err error
 		if w.conn, err = w.dial(ctx, w.address); err != nil {
@@ -280,27 +320,24 @@ func (w *worker) try(ctx context.Context, o operation) (outcome, error) {
 			return failed, err
 		}
 	}
+	name := w.keys.names[o.key]
 	if o.kind != get {
-		return stored, w.conn.Set(ctx, o.key, value(o.key), 0, 0)
+		return stored, w.conn.Set(ctx, name, []byte(value(name, version)), 0, 0)
 	}
-	item, err := w.conn.Get(ctx, o.key, "")
+	began := time.Now()
+	item, err := w.conn.Get(ctx, name, "")
 	switch {
 	case err != nil:
 		return failed, err
 	case item == nil:
 		return miss, nil
-	case string(item.Value) != string(value(o.key)):
+	}
+	version, ok := versionOf(name, string(item.Value))
+	if !ok {
 		return wrong, nil
 	}
-	return hit, nil
-}
-
-// value returns the value of a key, which no other key has.
-func value(key string) []byte {
-	v := make([]byte, ValueSize)
-	for i := range v {
-		v[i] = '.'
+	if o.replaced = w.keys.versions[o.key].replaced(version, began); o.replaced > 0 {
+		return stale, nil
 	}
-	copy(v, key)
-	return v
+	return hit, nil
 }

@@ -3,9 +3,11 @@ package load
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +129,82 @@ func TestValueOfAnotherKeyIsWrong(t *testing.T) {
 		pass(Every)
 		if c := l.Stop().shard(0); c.Wrong == 0 || c.Wrong+c.Hits != c.Gets {
 			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestOlderValuesAreStale(t *testing.T) {
+	withLoad(t, func(l *Load, servers []*server) {
+		l.Start()
+		pass(time.Second)
+		kept := maps.Clone(servers[0].items)
+		pass(time.Second)
+		if c := l.Report().Sum(Span{l.began, time.Now()}); c.Stale != 0 || c.Hits != c.Gets || c.Hits == 0 {
+			t.Errorf("without a change: %+v", c)
+		}
+		servers[0].set(func() { servers[0].items = kept })
+		pass(Every)
+		r := l.Stop()
+		if c := r.shard(0); c.Stale < 10 || c.Stale == c.Hits || c.Oldest < time.Second/2 || c.Oldest > 2*time.Second {
+			t.Errorf("of a shard with the values of a second ago: %d stale hits of %d, the oldest %s", c.Stale, c.Hits, c.Oldest)
+		}
+		if c := r.shard(1); c.Stale != 0 {
+			t.Errorf("%d stale hits of the other shard", c.Stale)
+		}
+		servers[1].set(func() { servers[1].items = map[string]string{} })
+		if n, err := l.Stale(t.Context()); err != nil || n < 10 || n > rate/2 {
+			t.Errorf("%d of %d keys are stale, %v", n, rate, err)
+		}
+	})
+}
+
+func TestVersionsOfConcurrentWritesAreNotOlderThanEachOther(t *testing.T) {
+	var v versions
+	start := time.Now()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	is := func(second int, want ...int) {
+		t.Helper()
+		for version, since := range want {
+			if got := v.replaced(uint64(version), at(second)); got != time.Duration(since)*time.Second { //nolint:gosec // a small number
+				t.Errorf("at %d s, version %d has been replaced for %s, want %d s", second, version, got, since)
+			}
+		}
+	}
+	one, ofOne := v.begin(set)
+	v.end(one, ofOne, true, at(0))
+	two, ofTwo := v.begin(set)
+	filled, ofFill := v.begin(fill) // after a miss, what the database has
+	three, ofThree := v.begin(set)
+	v.end(three, ofThree, true, at(1))
+	is(2, 2, 1, 0, 0)
+	v.end(two, ofTwo, false, at(3))
+	v.end(filled, ofFill, true, at(4))
+	is(5, 5, 4, 0, 0)
+	four, ofFour := v.begin(set)
+	is(6, 6, 5, 0, 0)
+	v.end(four, ofFour, true, at(7))
+	is(8, 8, 7, 1, 1, 0)
+	five, ofFive := v.begin(set)
+	v.end(five, ofFive, false, at(9)) // without an answer
+	is(10, 10, 9, 3, 3, 0)
+	if one != 1 || two != 2 || filled != 2 || three != 3 || four != 4 {
+		t.Errorf("the versions are %d", []uint64{one, two, filled, three, four})
+	}
+}
+
+func TestAddedShardGetsItsKeys(t *testing.T) {
+	withLoad(t, func(l *Load, _ []*server) {
+		var shard atomic.Int64
+		l.Config.Shard = func(string) int { return int(shard.Load()) }
+		l.Start()
+		pass(Every)
+		l.Add("1")
+		pass(Every)
+		shard.Store(2)
+		pass(2 * Every)
+		r := l.Stop()
+		if c, added := r.shard(1), r.Shards[2]; c.Gets != 0 || len(added) != len(r.Shards[0]) || added[1].Gets != 0 || added[3].Gets < rate/4 {
+			t.Errorf("a shard of no key has %+v, and the added one %+v", c, added)
 		}
 	})
 }

@@ -13,6 +13,7 @@ const (
 	hit
 	miss
 	wrong
+	stale
 	stored
 )
 
@@ -22,6 +23,10 @@ type Counts struct {
 	Gets, Hits, Misses int
 	// Wrong counts gets that returned the value of another key.
 	Wrong int
+	// Stale counts hits that returned an older value than the last write before the get. Oldest is the longest time since a value of
+	// them was replaced.
+	Stale  int
+	Oldest time.Duration
 	// Sets, and Fills after misses, including those that failed.
 	Sets, Fills int
 	// Errors counts gets, sets and fills that failed after the retry.
@@ -41,6 +46,8 @@ func (c *Counts) add(other Counts) {
 	c.Hits += other.Hits
 	c.Misses += other.Misses
 	c.Wrong += other.Wrong
+	c.Stale += other.Stale
+	c.Oldest = max(c.Oldest, other.Oldest)
 	c.Sets += other.Sets
 	c.Fills += other.Fills
 	c.Errors += other.Errors
@@ -83,6 +90,10 @@ func (r *recorder) record(o operation, result outcome, now time.Time) {
 		return
 	case hit:
 		c.Hits++
+	case stale:
+		c.Hits++
+		c.Stale++
+		c.Oldest = max(c.Oldest, o.replaced)
 	case miss:
 		c.Misses++
 	case wrong:

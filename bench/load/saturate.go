@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,20 +22,17 @@ func (l *Load) Saturate(ctx context.Context, d time.Duration) (perSecond float64
 	for n := range workers {
 		group.Go(func() error {
 			random := rand.New(rand.NewPCG(l.Seed, uint64(n)+1)) //nolint:gosec // a small number
-			shards := make([]worker, len(l.Addresses))
-			for ordinal, address := range l.Addresses {
-				shards[ordinal] = worker{Config: l.Config, address: address}
-				defer shards[ordinal].close()
-			}
+			shards := l.connect()
+			defer shards.close()
 			var latencies []time.Duration
 			for time.Since(began) < d && ctx.Err() == nil {
 				key := l.keys.pick(random)
-				o := operation{kind: set, key: l.keys.names[key], due: time.Now()}
+				o := operation{kind: set, key: key, due: time.Now()}
 				if random.Float64() < getShare {
 					o.kind = get
 				}
-				if result := shards[l.keys.shard[key]].do(o); result != hit && result != stored {
-					return fmt.Errorf("%s was not stored or not found while nothing changes", o.key)
+				if result := shards[l.Shard(l.keys.names[key])].do(&o); result != hit && result != stored {
+					return fmt.Errorf("%s was not stored or not found while nothing changes", l.keys.names[key])
 				}
 				latencies = append(latencies, time.Since(o.due))
 			}
@@ -52,4 +50,46 @@ func (l *Load) Saturate(ctx context.Context, d time.Duration) (perSecond float64
 	}
 	slices.Sort(all)
 	return float64(len(all)) / time.Since(began).Seconds(), all[len(all)*99/100], nil
+}
+
+// Stale reads all keys, also while the load runs, and returns how many have an older value than the last write before.
+func (l *Load) Stale(ctx context.Context) (count int64, err error) {
+	var group errgroup.Group
+	var found atomic.Int64
+	for n := range workers {
+		group.Go(func() error {
+			shards := l.connect()
+			defer shards.close()
+			for key := n; key < len(l.keys.names) && ctx.Err() == nil; key += workers {
+				name := l.keys.names[key]
+				switch shards[l.Shard(name)].do(&operation{key: key, due: time.Now()}) {
+				case failed, wrong:
+					return fmt.Errorf("reading %s failed", name)
+				case stale:
+					found.Add(1)
+				default:
+				}
+			}
+			return context.Cause(ctx)
+		})
+	}
+	err = group.Wait()
+	return found.Load(), err
+}
+
+// connections are one to each shard.
+type connections []worker
+
+func (l *Load) connect() connections {
+	var all connections
+	for _, address := range l.Addresses {
+		all = append(all, l.worker(address))
+	}
+	return all
+}
+
+func (c connections) close() {
+	for i := range c {
+		c[i].close()
+	}
 }
