@@ -70,7 +70,7 @@ func usageError(err error) error {
 func run(version string, args []string) error {
 	// The agent does little, and shares the container's memory with the items.
 	runtime.GOMAXPROCS(1)
-	memory.Limit(0)
+	memory.Limit()
 
 	c := config{version: version, podUID: os.Getenv("POD_UID"), podIP: os.Getenv("POD_IP")}
 	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)

@@ -123,7 +123,6 @@ func (s *supervisor) serve() {
 	if s.reception != nil {
 		s.reception.stop()
 		s.reception = nil
-		memory.Limit(0)
 	}
 	if err := s.forward(); err != nil {
 		s.fail(err)

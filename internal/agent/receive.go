@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/datadir"
-	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -40,7 +39,6 @@ func (s *supervisor) handleReception(r peer.Report) {
 		s.reception.other = r.Found
 		s.log.Info("Receiving the items of the other pod", "pod", r.Found.PodUID, "phase", r.Found.Phase)
 		s.phase = wire.PhaseReceiving
-		memory.Limit(memory.Handover)
 		s.publish()
 	case r.Progress != nil:
 		s.reception.progress = wire.Progress{Pass: r.Progress.Pass, Items: r.Progress.Items, Total: r.Progress.Total}

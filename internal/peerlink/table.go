@@ -39,10 +39,10 @@ type Table struct {
 	free            int64 // slots that may still be used
 }
 
-// NewTable returns an empty table.
+// NewTable returns an empty table. All its memory counts as used from then on, so that another one does not get it.
 func NewTable(size, slotSize int64) (*Table, error) {
 	slots := size / slotSize
-	memory, err := syscall.Mmap(-1, 0, int(slots*slotSize), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, int(slots*slotSize), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
 	if err != nil {
 		return nil, fmt.Errorf("allocating %d bytes for hashes: %w", size, err)
 	}

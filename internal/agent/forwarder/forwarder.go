@@ -39,6 +39,8 @@ type Forwarder struct {
 	idle time.Duration
 	// limit is how many connections it forwards at most.
 	limit int64
+	// release returns the memory for the connections.
+	release func()
 
 	forwarded, plain, allPlain, refused atomic.Int64
 	// lastPlain is in seconds of Unix time.
@@ -69,8 +71,7 @@ func Start(arguments []string, loopbackPort int, plain string, log *slog.Logger)
 		return nil, fmt.Errorf("listening for clients: %w", err)
 	}
 	limit := cmdline.Connections(arguments)
-	memory.Limit(Memory(arguments))
-	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: int(min(limit, maxSilent))}, limit: limit, dial: dial,
+	f := &Forwarder{release: memory.Use(Memory(arguments)), listener: &connlimit.Listener{Listener: listener, Limit: int(min(limit, maxSilent))}, limit: limit, dial: dial,
 		withTLS: mode.Address("127.0.0.1", loopbackPort), without: plain, idle: cmdline.IdleTimeout(arguments)}
 	f.serve(log)
 	return f, nil
@@ -97,7 +98,7 @@ func (f *Forwarder) Connections() Connections {
 func (f *Forwarder) Close() {
 	if f != nil {
 		_ = f.listener.Close()
-		memory.Limit(0)
+		f.release()
 	}
 }
 

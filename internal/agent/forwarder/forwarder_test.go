@@ -59,7 +59,7 @@ func (c halfConn) CloseWrite() error { return c.Close() }
 // of each connection to it.
 func start(idle time.Duration) (*Forwarder, *pipeListener, chan string) {
 	listener, dialed := newPipeListener(), make(chan string, 3)
-	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: 2}, limit: 2, withTLS: "tls", without: "plain", idle: idle,
+	f := &Forwarder{listener: &connlimit.Listener{Listener: listener, Limit: 2}, limit: 2, release: func() {}, withTLS: "tls", without: "plain", idle: idle,
 		dial: func(address string) (net.Conn, error) {
 			dialed <- address
 			client, server := fake.Pipe()

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -23,16 +24,32 @@ const (
 	cgroupDir = "/sys/fs/cgroup"
 )
 
-// Limit limits the agent's own memory to that for everything but a handover, and that many bytes more. The table of a
-// handover has no pointers, so that the garbage collector reads none of it.
-func Limit(more int64) {
+// used is what Use lets parts of the agent have, in bytes.
+var used struct {
+	sync.Mutex
+	bytes int64
+}
+
+// Limit limits the agent's own memory to what all need, until something calls Use.
+func Limit() { limit(0) }
+
+// Use lets a part of the agent have that many bytes more until it calls release. What parts have at the same time adds up. The
+// tables of a handover have no pointers, so that the garbage collector reads none of them.
+func Use(bytes int64) (release func()) {
+	limit(bytes)
+	return sync.OnceFunc(func() { limit(-bytes) })
+}
+
+func limit(more int64) {
+	used.Lock()
+	defer used.Unlock()
 	percent := 25
-	if more > 0 {
+	if used.bytes += more; used.bytes > 0 {
 		percent = 100
 	}
 	debug.SetGCPercent(percent)
-	debug.SetMemoryLimit(forAll + more)
-	if more == 0 {
+	debug.SetMemoryLimit(forAll + used.bytes)
+	if used.bytes == 0 {
 		debug.FreeOSMemory()
 	}
 }
@@ -44,8 +61,7 @@ func Reserve(bytes int64) (release func(), ok bool) {
 	if ok = !limited || bytes <= free-forClients; !ok {
 		bytes = 0
 	}
-	Limit(Handover + bytes)
-	return func() { Limit(0) }, ok
+	return Use(Handover + bytes), ok
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 )
 
@@ -80,5 +81,25 @@ func TestMemoryOfTheContainerIsReadFromBothVersionsOfControlGroups(t *testing.T)
 				t.Errorf("%s: %v and %v, want %v and %v", name, workingSet, limit, c.workingSet, c.limit)
 			}
 		}
+	}
+}
+
+func TestLimitIsTheSumOfWhatPartsUse(t *testing.T) {
+	limit := func() int64 { return debug.SetMemoryLimit(-1) }
+	before := limit()
+	t.Cleanup(func() { debug.SetMemoryLimit(before); debug.SetGCPercent(100) })
+	Limit()
+	table, ok := Reserve(1 << 20)
+	forwarder := Use(3 << 20)
+	if all := int64(forAll + Handover + 4<<20); !ok || limit() != all {
+		t.Errorf("%d bytes, want %d, %t", limit(), all, ok)
+	}
+	table()
+	table()
+	if rest := int64(forAll + 3<<20); limit() != rest {
+		t.Errorf("after the handover %d bytes, want %d", limit(), rest)
+	}
+	if forwarder(); limit() != forAll {
+		t.Errorf("in the end %d bytes, want %d", limit(), int64(forAll))
 	}
 }

@@ -44,8 +44,7 @@ func (m *Mover) Run(ctx context.Context) {
 		m.purge(ctx)
 		return
 	}
-	memory.Limit(memory.Handover)
-	defer memory.Limit(0)
+	defer memory.Use(memory.Handover)()
 	key, err := readKey(m.ScalingKey)
 	if err != nil {
 		m.report(ctx, wire.ScalingStatus{Problem: err.Error()})

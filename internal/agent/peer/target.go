@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -103,6 +104,7 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 	} else if !sleep(ctx, failureInterval) {
 		return
 	}
+	defer memory.Use(memory.Handover)()
 	t.report(ctx, t.receive(ctx, other, key))
 }
 
