@@ -17,7 +17,6 @@ import (
 )
 
 func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	m := s.Serve("cache", v1beta1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
 

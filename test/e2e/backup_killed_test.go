@@ -29,7 +29,6 @@ func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) (*v1beta1.Memc
 }
 
 func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	b, sets := s.slowBackup(v1beta1.SnapshotRetain)
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
@@ -49,7 +48,6 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 
 // It is the one test on a cluster in which the operator deletes a Job.
 func TestDeletedRunningBackupLeavesNothingInItsStore(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	b, _ := s.slowBackup(v1beta1.SnapshotDelete)
 	s.Must(k.Delete(s.Ctx, b))

@@ -31,7 +31,6 @@ func bootstrap(backup string) suite.Change {
 }
 
 func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
-	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.claim("backups")
@@ -120,7 +119,6 @@ func (s *space) noJobAfter(o client.Object) {
 }
 
 func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
-	t.Parallel()
 	const perShard, size = 2, 10_000
 	s := newSpace(t)
 	store := s.claim("backups")
@@ -152,7 +150,6 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 }
 
 func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
-	t.Parallel()
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
 	spec := suite.Small(shards)
@@ -198,7 +195,6 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 }
 
 func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
-	t.Parallel()
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
@@ -243,7 +239,6 @@ func (s *space) refills(memcached string) []v1beta1.MemcachedRestore {
 }
 
 func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
 	s.Serve("cache", suite.Small(1))

@@ -20,7 +20,6 @@ import (
 
 // The login of a binding needs no other Secret.
 func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	bound := func(size int32) v1beta1.MemcachedSpec {
 		return suite.Small(size, func(spec *v1beta1.MemcachedSpec) {

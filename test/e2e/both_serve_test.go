@@ -18,7 +18,6 @@ func byHandover(spec *v1beta1.MemcachedSpec) {
 // updates by a handover another version. While the operator replaces pods, this holds also through proxies that use no
 // endpoint of a pod that terminates.
 func TestModeAvailableFailsNoNewConnection(t *testing.T) {
-	t.Parallel()
 	const (
 		shards = 2
 		size   = 10_000
@@ -65,7 +64,6 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 
 // The first pod serves while the second one can't start, and keeps its items when the change is reverted.
 func TestUpdateByHandoverToAnImageThatCannotBePulledKeepsThePod(t *testing.T) {
-	t.Parallel()
 	const size = 5000
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(1, byHandover))

@@ -18,7 +18,6 @@ func (s *space) bucket(prefix string) v1beta1.SnapshotStore {
 }
 
 func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
-	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.bucket("cache/production")

@@ -41,7 +41,6 @@ func (s *space) checked(name string, shards int, kept float64) (stop func() chec
 }
 
 func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
-	t.Parallel()
 	const shards = 3
 	s := newSpace(t)
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]

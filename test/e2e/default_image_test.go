@@ -11,10 +11,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-// A release of the operator may have another default image.
+// A release of the operator may have another default image. Other tests must not run beside this one, which changes it.
 func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	const size = 5000
-	s := newSpace(t)
+	s := &space{suite.New(t)}
 	const image = "docker.io/library/memcached:"
 	version := versions[len(versions)/2]
 	s.Apply("follows", suite.Small(2))

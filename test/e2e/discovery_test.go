@@ -44,7 +44,6 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 
 // Two, three and two shards. The pods of all shards serve the endpoint, so each list is requested many times.
 func TestClientsDiscoverTheShards(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }))
 	lives := s.Lives("cache")

@@ -17,7 +17,6 @@ import (
 // Two upgrades, and a downgrade to the first version, which the kubelet delays as that of a container that crashed: the pod
 // had its image a moment ago. One shard holds a million items of 500 B, the other a few.
 func TestVersionChangesKeepAMillionItems(t *testing.T) {
-	t.Parallel()
 	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
 	s := newSpace(t)
 	order := []string{versions[0], versions[len(versions)/2], versions[len(versions)-1], versions[0]}

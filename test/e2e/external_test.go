@@ -53,7 +53,6 @@ func (s *space) balance(ctx context.Context, shard string) (external, backend st
 
 // The test plays the part of a load balancer and of its controller.
 func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	spec := func(mode v1beta1.ExternalMode) v1beta1.MemcachedSpec {
 		return suite.Small(2, func(spec *v1beta1.MemcachedSpec) {

@@ -23,7 +23,6 @@ const handedShare = 0.999
 var withoutHandover = suite.Handover(v1beta1.HandoverDisabled)
 
 func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
-	t.Parallel()
 	const (
 		shards = 3
 		size   = 10_000
@@ -61,7 +60,6 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 
 // The copy of all items takes 24 s at the rate that spares clients, and the kubelet kills the pod before.
 func TestPodThatIsSoonKilledHandsOverTheItemsUsedLast(t *testing.T) {
-	t.Parallel()
 	const (
 		size, last   = 1_200_000, 10_000
 		graceSeconds = 20
@@ -77,7 +75,6 @@ func TestPodThatIsSoonKilledHandsOverTheItemsUsedLast(t *testing.T) {
 }
 
 func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
-	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(1))

@@ -15,7 +15,6 @@ import (
 )
 
 func TestUpdateWaitsForHitRatio(t *testing.T) {
-	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
 	spec := suite.Small(2)

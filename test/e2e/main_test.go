@@ -24,7 +24,9 @@ func TestMain(m *testing.M) {
 // space is a test's own namespace with the steps of this package.
 type space struct{ *suite.Space }
 
+// newSpace lets the test run beside the others.
 func newSpace(t *testing.T) *space {
 	t.Helper()
+	t.Parallel()
 	return &space{suite.New(t)}
 }

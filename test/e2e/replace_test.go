@@ -15,7 +15,6 @@ import (
 )
 
 func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(2, withoutHandover))
 	s.Written("cache", 0, 1000)
@@ -43,7 +42,6 @@ func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 // Without a handover, a change after which memcached can't reload its items is announced first, and
 // then costs the items and no connection.
 func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing.T) {
-	t.Parallel()
 	const shards = 2
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(shards, withoutHandover))

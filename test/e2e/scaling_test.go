@@ -16,7 +16,6 @@ import (
 // From two to four shards and back. Clients of both lists find all items while the lists differ, and at the end no shard has an item
 // that belongs to another one.
 func TestScalingKeepsTheItems(t *testing.T) {
-	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
 	s.Apply("cache", suite.Small(2, modulo))

@@ -41,7 +41,6 @@ func (s *space) small(size int32) v1beta1.MemcachedSpec {
 
 // One setting after the other is changed on the same shards; then the network policy is disabled, one is restarted, and version and threads change together.
 func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
-	t.Parallel()
 	const shards, size = 2, 20_000
 	s := newSpace(t)
 	spec := s.small(shards)

@@ -28,7 +28,6 @@ func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 		"arguments that memcached rejects":  {{"size": 2}, {"size": 2, "config": map[string]any{"extraArgs": []any{"-R", "0"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSpace(t)
 			for i := range specs {
 				specs[i]["resources"] = map[string]any{"requests": map[string]any{"cpu": "1m"}}

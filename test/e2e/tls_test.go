@@ -68,7 +68,6 @@ func (s *space) putCertificate(ca *testcert.CA, name string, o testcert.Options)
 }
 
 func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
-	t.Parallel()
 	const shards, perShard = 2, 50_000
 	s := newSpace(t)
 	store := s.claim("backups")
