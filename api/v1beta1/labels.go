@@ -30,4 +30,10 @@ const (
 	AnnotationRetry = "cache.memcached-operator.io/retry"
 	// AnnotationScaled of a Memcached confirms that no client has the former list of servers, when its value is status.scaling.id.
 	AnnotationScaled = "cache.memcached-operator.io/scaled"
+	// AnnotationPurge of a Memcached counts or deletes, once for each value, the items of keys that clients look for on other shards. Its value is
+	// PurgeDryRun or PurgeDelete and an ID of the user. The deletion requires the dry run with its ID before.
+	AnnotationPurge = "cache.memcached-operator.io/purge"
+	// PurgeDryRun is how a value of AnnotationPurge begins that counts, and PurgeDelete one that deletes.
+	PurgeDryRun = "DryRun-"
+	PurgeDelete = "Delete-"
 )

@@ -113,6 +113,12 @@ type MemcachedStatus struct {
 	// +optional
 	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
+	// Purge is the progress and the result of the annotation cache.memcached-operator.io/purge. It is absent without the annotation.
+	// Requires release 1.1.0 or newer.
+	//
+	// +optional
+	Purge *PurgeStatus `json:"purge,omitempty"`
+
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	//
@@ -322,6 +328,53 @@ const (
 	ScalingFinishing ScalingStep = "Finishing"
 )
 
+// PurgeStatus reports a request to count or delete the items of keys that clients look for on other shards.
+type PurgeStatus struct {
+	// Request is the value of the annotation.
+	//
+	// +required
+	Request string `json:"request"`
+
+	// Phase is Pending, Running, Complete or Failed. Releases may add phases.
+	//
+	// +required
+	Phase TransferPhase `json:"phase"`
+
+	// StartTime is when the operator got the request.
+	//
+	// +required
+	StartTime metav1.Time `json:"startTime"`
+
+	// Shards are what the shards have deleted, or in a dry run would delete, by ordinal.
+	//
+	// +optional
+	// +listType=atomic
+	Shards []PurgedShard `json:"shards,omitempty"`
+
+	// Message describes the phase in a sentence, and says what to do.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// PurgedShard is what a shard has deleted, or would delete.
+type PurgedShard struct {
+	// Items is how many items.
+	//
+	// +required
+	Items int64 `json:"items"`
+
+	// Bytes is the size of their keys and values.
+	//
+	// +required
+	Bytes int64 `json:"bytes"`
+}
+
+// IsActive reports whether the request isn't done; false without one.
+func (p *PurgeStatus) IsActive() bool {
+	return p != nil && (p.Phase == TransferPending || p.Phase == TransferRunning)
+}
+
 // UpdateMethod is how a change is applied to a shard, from the least to the most disruptive.
 type UpdateMethod string
 
@@ -467,6 +520,8 @@ const (
 	// MaxRestart is the maximum size of a restart annotation's value in a status. A longer value
 	// is hashed.
 	MaxRestart = 20
+	// MaxPurgeRequest is the maximum size of the value of AnnotationPurge, in bytes.
+	MaxPurgeRequest = 64
 	// MaxAgentVersion is the maximum size of an agent's version in a status, in bytes.
 	MaxAgentVersion = 16
 )

@@ -51,7 +51,7 @@ var labelsRead = []string{
 func annotationsRead(o client.Object) []string {
 	switch o.(type) {
 	case *v1beta1.Memcached:
-		return []string{v1beta1.AnnotationRetry, v1beta1.AnnotationScaled, resources.ReducedSpec}
+		return []string{v1beta1.AnnotationRetry, v1beta1.AnnotationScaled, v1beta1.AnnotationPurge, resources.ReducedSpec}
 	case *v1beta1.MemcachedBackup:
 		return []string{annotations.Transfer}
 	case *v1beta1.MemcachedRestore:

@@ -41,6 +41,9 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 			orphans.add(len(item.Key) + len(item.Value))
 		}
 	})
+	if isUnproven(err) {
+		err = fmt.Errorf("%w; if %d keys or more were used in the last %.0f minutes, only these count", err, enoughRecent, recent.Minutes())
+	}
 	if err != nil {
 		return Orphans{}, err
 	}

@@ -49,7 +49,7 @@ func (w *World) watchSource(name string) {
 		if set := simtest.Get[*appsv1.ReplicaSet](w.Server, shard); set == nil || !metav1.IsControlledBy(set, m) || !metav1.IsControlledBy(pod, set) {
 			continue
 		}
-		if err == nil && r != nil && w.ownerOf(shard) == m && ordinal < len(r.From) && !w.watch.moved[moved{r.ID, shard, agentwire.ScalingClose}] {
+		if err == nil && r != nil && r.Step != agentwire.ScalingCount && r.Step != agentwire.ScalingPurge && w.ownerOf(shard) == m && ordinal < len(r.From) && !w.watch.moved[moved{r.ID, shard, agentwire.ScalingClose}] {
 			w.breaks("shard %s was deleted, and shard %s needs its items", name, shard)
 		}
 	}

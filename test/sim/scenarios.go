@@ -157,6 +157,7 @@ var scenarios = map[string]scenario{
 	"warm: scaling out, and a new shard is lost":         {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), deletesPod("cache-2")}, settles: true},
 	"warm: scaling in, and a version":                    {begins: spec{"size": int64(3), "version": middle, "access": hashed["access"], "scaling": hashed["scaling"]}, then: []func(*World){set(spec{"size": int64(2)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": newest}), blocks(v1beta1.GateScaling)}, seconds: 2, keeps: true, settles: true},
 	"warm: scaling out until the user confirms it":       {begins: spec{"size": int64(2), "access": hashed["access"]}, then: []func(*World){set(spec{"size": int64(3)}), isWaiting, (*World).confirm}, seconds: 60, keeps: true, settles: true},
+	"warm: a purge, with a dry run before":               {begins: warm(2), then: []func(*World){(*World).confirm, untilPurged, (*World).confirm, untilPurged}, keeps: true, settles: true},
 
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
@@ -191,6 +192,18 @@ func untilScaling(step v1beta1.ScalingStep) func(*World) {
 		}
 		w.must(false, "after 1000 steps, the scaling isn't %s", step)
 	}
+}
+
+// untilPurged plays until the purge of the annotation is complete.
+func untilPurged(w *World) {
+	for range 1000 {
+		m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
+		if s := m.Status.Purge; s != nil && s.Request == m.Annotations[v1beta1.AnnotationPurge] && s.Phase == v1beta1.TransferComplete {
+			return
+		}
+		w.Step(idleUser{})
+	}
+	w.must(false, "after 1000 steps, the purge isn't complete")
 }
 
 // happens requires that something was counted.

@@ -44,6 +44,7 @@ var mustHappen = []string{
 	"blocked by Paused", "blocked by ShardInTransition", "blocked by ShardUnavailable",
 	"blocked by ImageNotVerified", "blocked by EmptyStartNotAnnounced", "blocked by UpdateFailed",
 	"scaling Preparing", "scaling Copying", "scaling Publishing", "scaling Waiting", "scaling Closing", "scaling Finishing", "blocked by Scaling",
+	"purge Pending", "purge Failed",
 	"Progressing=UpToDate", "Progressing=ScalingIn", "Progressing=Retrying",
 	"Degraded=NameConflict", "Degraded=NodeLost", "Degraded=ImageCannotBePulled", "Degraded=VersionUnsupported",
 }

@@ -194,16 +194,25 @@ func (w *World) retry(name string) {
 	w.log("user", "retries %s", name)
 }
 
-// confirm says that no client has the former list of shards.
+// confirm says that no client has the former list of shards. Without such a list, it begins the next purge.
 func (w *World) confirm() {
 	m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
-	if m == nil || m.DeletionTimestamp != nil || m.Status.Scaling == nil {
+	if m == nil || m.DeletionTimestamp != nil {
 		return
 	}
 	m = m.DeepCopy()
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
+	if m.Status.Scaling != nil {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
+		w.log("user", "confirms the list of cache")
+	} else {
+		value := v1beta1.PurgeDryRun + "1"
+		if m.Annotations[v1beta1.AnnotationPurge] == value {
+			value = v1beta1.PurgeDelete + "1"
+		}
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationPurge, value)
+		w.log("user", "requests the purge %s", value)
+	}
 	w.update(m)
-	w.log("user", "confirms the list of cache")
 }
 
 // move wants the shard of a pod on another node, or no longer.

@@ -178,6 +178,9 @@ func (w *World) noteStatus(m *v1beta1.Memcached) {
 	if s := m.Status.Scaling; s != nil {
 		w.happened["scaling "+string(s.Step)]++
 	}
+	if s := m.Status.Purge; s != nil {
+		w.happened["purge "+string(s.Phase)]++
+	}
 	if u := m.Status.Update; u != nil && u.Gate != "" {
 		w.happened["blocked by "+string(u.Gate)]++
 	} else if u != nil && u.RollingBack {
@@ -492,8 +495,8 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 	for ordinal := range int(*m.Spec.Size) {
 		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
-	if m.Status.Scaling != nil || len(m.Status.Servers) != int(*m.Spec.Size) {
-		w.breaks("Memcached %s is reported as up to date, and its servers are %v, its scaling %+v", m.Name, m.Status.Servers, m.Status.Scaling)
+	if m.Status.Scaling != nil || m.Status.Purge.IsActive() || len(m.Status.Servers) != int(*m.Spec.Size) {
+		w.breaks("Memcached %s is reported as up to date, and its servers are %v, its scaling %+v, its purge %+v", m.Name, m.Status.Servers, m.Status.Scaling, m.Status.Purge)
 	}
 	if b := m.Status.Binding; m.Spec.Access.Binding.IsEnabled() && !m.Spec.Paused && b.Message == "" {
 		secret := simtest.Get[*corev1.Secret](w.Server, b.Name)

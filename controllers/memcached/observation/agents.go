@@ -77,15 +77,15 @@ func HitRatioPods(obs *Observation) []*corev1.Pod {
 	return pods
 }
 
-// scalingPods returns the pods between which items move, and those that will take part.
+// scalingPods returns the pods between which items move, those that will take part, and those that purge items.
 func scalingPods(obs *Observation) (pods []*corev1.Pod) {
-	s := resources.ScalingOf(obs.Memcached)
-	if s == nil {
+	s, all := resources.ScalingOf(obs.Memcached), obs.Memcached.Status.Purge.IsActive()
+	if s == nil && !all {
 		return nil
 	}
 	for i := range obs.Shards {
 		o := &obs.Shards[i]
-		if takesPart := s.Step == v1beta1.ScalingPreparing || resources.GetsKeys(obs.Memcached, s, o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
+		if takesPart := all || s.Step == v1beta1.ScalingPreparing || resources.GetsKeys(obs.Memcached, s, o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
 			pods = append(pods, o.Active)
 		}
 	}

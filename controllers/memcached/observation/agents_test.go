@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -25,6 +26,10 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		f.Memcached.Spec.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired}
 		shardtest.MountTLS(f.Pod, "cache-tls")
 	}
+	purges := func(f *plantest.Shard, phase v1beta1.TransferPhase) {
+		f.Pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		f.Memcached.Status.Purge = &v1beta1.PurgeStatus{Phase: phase}
+	}
 	for name, c := range map[string]struct {
 		change func(f *plantest.Shard)
 		want   bool
@@ -41,6 +46,8 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 			f.Secrets = map[types.UID]agentwire.Secrets{f.Pod.UID: {Certificate: agentwire.Certificate{Offered: "0123456789abcdef", RestartRequired: "its key is of another type"}}}
 		}, true},
 		"its report of Secrets is due": {mountTLS, true},
+		"items are purged":             {func(f *plantest.Shard) { purges(f, v1beta1.TransferRunning) }, true},
+		"items were purged":            {func(f *plantest.Shard) { purges(f, v1beta1.TransferComplete) }, false},
 		"its report of Secrets is recent": {func(f *plantest.Shard) {
 			mountTLS(f)
 			f.Secrets = map[types.UID]agentwire.Secrets{f.Pod.UID: {ReadAt: f.Now}}

@@ -39,6 +39,7 @@ var requestedSteps = map[v1beta1.ScalingStep]agentwire.ScalingStep{
 func planScaling(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) Scaling {
 	m := obs.Memcached
 	p := Scaling{Status: m.Status.Scaling.DeepCopy(), Cold: resources.ColdScaling(m), requests: map[int]string{}}
+	p.purge(obs, shards, options, isRejected)
 	if m.Spec.Paused || m.DeletionTimestamp != nil {
 		return p
 	}
@@ -104,7 +105,9 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 	}
 	var reports targetReports
 	if is(v1beta1.ScalingPreparing) {
-		reports = preparation(obs, shards)
+		if reports = preparation(obs, shards); reports.waiting != "" {
+			reports.waiting += "; to change the number of shards without the items, set spec.scaling.mode to Cold"
+		}
 		if len(options.ScalingRequest(m, s, 0, "")) > resources.MaxScalingRequest {
 			reports.problems, reports.problem = reports.targets, "the names of the servers are too long"
 		}
@@ -170,9 +173,6 @@ func preparation(obs *observation.Observation, shards []shard.State) targetRepor
 			r.waiting, r.polls = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name), true
 		}
 	}
-	if r.waiting != "" {
-		r.waiting += "; to change the number of shards without the items, set spec.scaling.mode to Cold"
-	}
 	return r
 }
 
@@ -192,13 +192,8 @@ func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1be
 		}
 		r.targets++
 		name := resources.ShardName(obs.Memcached.Name, ordinal)
-		report := agentwire.ScalingStatus{}
 		s := shard.Named(shards, name)
-		if s != nil && s.Active != nil && s.Active.DeletionTimestamp == nil {
-			if agent := obs.Answers[s.Active.Name]; agent.Scaling != nil && agent.Scaling.ID == scaling.ID {
-				report = *agent.Scaling
-			}
-		}
+		report := reportOf(obs, s, scaling.ID)
 		r.moved, total = r.moved+report.Moved, total+max(report.Total, report.Moved)
 		r.staleMilliseconds = max(r.staleMilliseconds, int64(report.StaleSeconds*1000))
 		isReached := slices.Index(order, report.Step) >= slices.Index(order, requestedSteps[scaling.Step])
@@ -223,16 +218,33 @@ func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1be
 	return r
 }
 
+// reportOf returns what the agent of a shard, if any, reports of a request.
+func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire.ScalingStatus {
+	if s != nil && s.Active != nil && s.Active.DeletionTimestamp == nil {
+		if agent := obs.Answers[s.Active.Name]; agent.Scaling != nil && agent.Scaling.ID == id {
+			return *agent.Scaling
+		}
+	}
+	return agentwire.ScalingStatus{}
+}
+
+// awaitedRestore returns what waits for a restore that writes items; empty if none does.
+func awaitedRestore(obs *observation.Observation) string {
+	for name, o := range obs.Restores {
+		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
+			return fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
+		}
+	}
+	return ""
+}
+
 // switchedAt returns when no client has the former list; zero until the user says so. why describes what that depends on.
 func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
 	m, since := obs.Memcached, s.PublishTime.Time
 	discovers, published := m.Spec.Access.Discovery.IsEnabled(), m.Status.Discovery
-	for name, o := range obs.Restores {
-		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
-			return obs.Now.Add(switchPoll), fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
-		}
-	}
-	switch {
+	switch restore := awaitedRestore(obs); {
+	case restore != "":
+		return obs.Now.Add(switchPoll), restore
 	case len(m.Status.Servers) != int(s.To) || discovers && (published == nil || published.Size != s.To):
 		return obs.Now.Add(scalingPoll), fmt.Sprintf("publishing the list of %d shards", s.To)
 	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
@@ -258,11 +270,13 @@ func orNil(value string) any {
 type Scaling struct {
 	// Status to report; nil if no items move.
 	Status *v1beta1.ScalingStatus
+	// Purge is what to report of the annotation for a purge; nil without it.
+	Purge *v1beta1.PurgeStatus
 	// WaitsForUser is whether only the user knows when the next step follows.
 	WaitsForUser bool
 	// Cold is why no items move although the number of shards changes; empty if they do, or if it doesn't.
 	Cold    string
 	Actions Actions
-	// requests of the pods of targets by ordinal.
+	// requests of the pods of targets, or those that purge items, by ordinal.
 	requests map[int]string
 }

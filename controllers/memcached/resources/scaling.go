@@ -78,10 +78,11 @@ func GetsKeys(m *v1beta1.Memcached, s *v1beta1.ScalingStatus, ordinal int) bool 
 	return ordinal < to && (from > to || ordinal >= from || m.Spec.Access.Hashing != nil && ring.Reshuffles(string(m.Spec.Access.Hashing.Algorithm), from, to))
 }
 
-// ColdReason returns why no items move when the number of shards changes, and what to do; empty if they can.
+// ColdReason returns why no items move when the number of shards changes, and what to do; empty if they can. From a number to
+// itself, it returns why none can be purged.
 func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 	switch hashing, fewer := m.Spec.Access.Hashing, min(from, to); {
-	case m.Spec.Scaling.Mode == v1beta1.ScalingCold:
+	case m.Spec.Scaling.Mode == v1beta1.ScalingCold && from != to:
 		return "spec.scaling.mode is Cold"
 	case hashing == nil:
 		return "set spec.access.hashing to what your clients use"

@@ -108,7 +108,7 @@ func handoverProgress(obs *observation.Observation, name string) string {
 		agent, ok := obs.Receiving[pod.Name]
 		switch {
 		case !ok:
-		case agent.Scaling != nil && agent.Scaling.ID != "":
+		case obs.Memcached.Status.Scaling != nil && agent.Scaling != nil && agent.Scaling.ID != "":
 			return "pod " + pod.Name + " gets the items of other shards"
 		case agent.Phase == agentwire.PhaseFollowing:
 			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"

@@ -24,6 +24,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
 		Bootstrap:          p.Bootstrap.Status,
 		Scaling:            p.Scaling.Status,
+		Purge:              p.Scaling.Purge,
 	}
 	if p.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage

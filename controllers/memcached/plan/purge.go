@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// purge decides how a request to purge items continues: that of the annotation, once for each value. As in a scaling, the status has a phase
+// before anything depends on it. The dry run isn't one of another list
+// of servers, so a change of the number of shards stops a purge.
+func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) {
+	m := obs.Memcached
+	value := text.Truncate(m.Annotations[v1beta1.AnnotationPurge], v1beta1.MaxPurgeRequest)
+	switch was := m.Status.Purge; {
+	case value == "":
+		return
+	case m.DeletionTimestamp == nil && (was == nil || was.Request != value):
+		p.Purge = beginPurge(m, value, obs.Now)
+	default:
+		p.Purge = was.DeepCopy()
+		p.advancePurge(obs, shards, options, isRejected)
+	}
+	if m.Status.Purge.IsActive() || p.Purge.IsActive() { // the requests of the pods are removed after the status says that it is done
+		p.Actions.RequeueAfter = scalingPoll
+	}
+	if p.Purge != nil {
+		p.Purge.Message = text.Truncate(p.Purge.Message, v1beta1.MaxMessage)
+	}
+}
+
+// beginPurge returns the status of a new request.
+func beginPurge(m *v1beta1.Memcached, value string, now time.Time) *v1beta1.PurgeStatus {
+	s := &v1beta1.PurgeStatus{Request: value, Phase: v1beta1.TransferPending, StartTime: v1beta1.Time(now), Shards: make([]v1beta1.PurgedShard, *m.Spec.Size)}
+	id, deletes := strings.CutPrefix(value, v1beta1.PurgeDelete)
+	if !deletes {
+		id, _ = strings.CutPrefix(value, v1beta1.PurgeDryRun)
+	}
+	switch was := m.Status.Purge; {
+	case id == "" || id == value:
+		s.Phase, s.Message = v1beta1.TransferFailed, fmt.Sprintf("the annotation %s is neither %s<id> nor %s<id>; set it to %s1", v1beta1.AnnotationPurge, v1beta1.PurgeDryRun, v1beta1.PurgeDelete, v1beta1.PurgeDryRun)
+	case deletes && (was == nil || was.Request != v1beta1.PurgeDryRun+id || was.Phase != v1beta1.TransferComplete || len(was.Shards) != len(s.Shards)):
+		s.Phase, s.Message = v1beta1.TransferFailed, fmt.Sprintf("%s%s isn't complete for these shards; first set the annotation %s to it", v1beta1.PurgeDryRun, id, v1beta1.AnnotationPurge)
+	}
+	return s
+}
+
+func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) {
+	m, s := obs.Memcached, p.Purge
+	if !s.IsActive() || m.DeletionTimestamp != nil {
+		return
+	}
+	size := *m.Spec.Size
+	id, deletes := strings.CutPrefix(s.Request, v1beta1.PurgeDelete)
+	step := agentwire.ScalingCount
+	if deletes {
+		step = agentwire.ScalingPurge
+	}
+	fail := func(problem string) {
+		s.Phase, s.Message = v1beta1.TransferFailed, fmt.Sprintf("%s. Then set the annotation %s to %s with another ID", problem, v1beta1.AnnotationPurge, v1beta1.PurgeDryRun)
+	}
+	change := &v1beta1.ScalingStatus{ID: fmt.Sprintf("%s-%d", s.Request, s.StartTime.Unix()), From: size, To: size}
+	switch reason := resources.ColdReason(m, size, size); {
+	case m.Status.Scaling != nil || len(s.Shards) != int(size):
+		fail("the number of shards changes; wait until it has, and status.scaling is absent")
+	case reason != "":
+		fail(reason)
+	case len(options.ScalingRequest(m, change, 0, step)) > resources.MaxScalingRequest:
+		fail("the names of the servers are too long; shorten spec.access.hashing.serverNameTemplate")
+	case s.Phase == v1beta1.TransferPending:
+		reports := preparation(obs, shards)
+		switch s.Message = awaitedByPurge(obs, isRejected); {
+		case s.Message != "":
+		case reports.problem != "":
+			fail(reports.problem)
+		case reports.waiting != "":
+			s.Message = reports.waiting
+		default:
+			s.Phase = v1beta1.TransferRunning
+		}
+	default:
+		var waiting, problem string
+		var sum v1beta1.PurgedShard
+		for ordinal, name := range obs.Names {
+			p.requests[ordinal] = options.ScalingRequest(m, change, ordinal, step)
+			report := reportOf(obs, shard.Named(shards, name), change.ID)
+			switch {
+			case report.Problem != "":
+				problem = fmt.Sprintf("shard %s: %s", name, report.Problem)
+			case report.Step != step:
+				waiting = name
+			}
+			s.Shards[ordinal] = v1beta1.PurgedShard{Items: report.Purged, Bytes: report.PurgedBytes}
+			sum.Items, sum.Bytes = sum.Items+report.Purged, sum.Bytes+report.PurgedBytes
+		}
+		of := fmt.Sprintf("%s items of %s bytes", text.Thousands(sum.Items), text.Thousands(sum.Bytes))
+		switch {
+		case waiting != "":
+			s.Message = "waiting for shard " + waiting
+		case problem != "":
+			fail(problem)
+		case deletes:
+			s.Phase, s.Message = v1beta1.TransferComplete, "deleted "+of
+		default:
+			s.Phase, s.Message = v1beta1.TransferComplete, fmt.Sprintf("%s would be deleted; to delete them, run: kubectl annotate memcached %s %s=%s%s --overwrite",
+				of, m.Name, v1beta1.AnnotationPurge, v1beta1.PurgeDelete, strings.TrimPrefix(id, v1beta1.PurgeDryRun))
+		}
+	}
+}
+
+// awaitedByPurge returns what a purge waits for, beside the shards.
+func awaitedByPurge(obs *observation.Observation, isRejected bool) string {
+	m := obs.Memcached
+	switch restore := awaitedRestore(obs); {
+	case m.Spec.Paused:
+		return "waiting until spec.paused is false"
+	case isRejected:
+		return "waiting for a valid spec; the condition Degraded says why it isn't"
+	case restore != "":
+		return restore
+	}
+	if d := m.Status.Discovery; d != nil {
+		if at := d.LastChangeTime.Add(v1beta1.Seconds(m.Spec.Scaling.SwitchSeconds, discoverySwitch)); obs.Now.Before(at) {
+			return fmt.Sprintf("waiting until %s, when all clients have the new list", at.UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
+}
