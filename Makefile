@@ -309,7 +309,7 @@ env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)
 	@$(CLUSTER) env
 demo: ready $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C bench run . demo
-bench-upgrade bench-handover bench-backup: bench-%: not-by-olm deploy-as-generated
+bench-upgrade bench-handover bench-scaling bench-backup: bench-%: not-by-olm deploy-as-generated
 	@$(ON_CLUSTER) go -C bench run . $* $(QUOTED_ARGS)
 bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
 	@$(call with,process) go -C bench run . $* $(QUOTED_ARGS)

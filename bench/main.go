@@ -17,13 +17,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/bench/recording"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/bench/scale"
+	"github.com/memcached-operator/memcached-operator/test/bench/scaling"
 	"github.com/memcached-operator/memcached-operator/test/bench/shard"
 	"github.com/memcached-operator/memcached-operator/test/bench/size"
 	"github.com/memcached-operator/memcached-operator/test/bench/upgrade"
 )
 
 var benchmarks = []report.Benchmark{
-	upgrade.Upgrade, upgrade.Handover, backup.Benchmark, shard.Memory, scale.Benchmark, shard.Scrapes, shard.TLS, shard.Snapshot, size.Benchmark,
+	upgrade.Upgrade, upgrade.Handover, backup.Benchmark, shard.Memory, scaling.Benchmark, scale.Benchmark, shard.Scrapes, shard.TLS, shard.Snapshot, size.Benchmark,
 }
 
 // others are commands that measure nothing.

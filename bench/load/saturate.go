@@ -52,6 +52,9 @@ func (l *Load) Saturate(ctx context.Context, d time.Duration) (perSecond float64
 	return float64(len(all)) / time.Since(began).Seconds(), all[len(all)*99/100], nil
 }
 
+// staleTries bounds the reads of a key by Stale: on a busy machine, one can fail.
+const staleTries = 50
+
 // Stale reads all keys, also while the load runs, and returns how many have an older value than the last write before.
 func (l *Load) Stale(ctx context.Context) (count int64, err error) {
 	var group errgroup.Group
@@ -61,8 +64,11 @@ func (l *Load) Stale(ctx context.Context) (count int64, err error) {
 			shards := l.connect()
 			defer shards.close()
 			for key := n; key < len(l.keys.names) && ctx.Err() == nil; key += workers {
-				name := l.keys.names[key]
-				switch shards[l.Shard(name)].do(&operation{key: key, due: time.Now()}) {
+				name, result := l.keys.names[key], failed
+				for try := 0; result == failed && try < staleTries && ctx.Err() == nil; try++ {
+					result = shards[l.Shard(name)].do(&operation{key: key, due: time.Now()})
+				}
+				switch result {
 				case failed, wrong:
 					return fmt.Errorf("reading %s failed", name)
 				case stale:

@@ -269,6 +269,12 @@ func SpreadOf[R any](rounds []R, value func(R) float64) Spread {
 	return Spread{Median: (all[middle] + all[(len(all)-1)/2]) / 2, Low: all[0], High: all[len(all)-1]}
 }
 
+// MedianBy returns the round with the median of a figure.
+func MedianBy[R any](rounds []R, value func(R) float64) R {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b R) int { return cmp.Compare(value(a), value(b)) })
+	return sorted[len(sorted)/2]
+}
+
 // Text returns the median, and the range if it is one.
 func (s Spread) Text(format func(float64) string) string {
 	median, low, high := format(s.Median), format(s.Low), format(s.High)

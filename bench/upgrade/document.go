@@ -1,9 +1,7 @@
 package upgrade
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,10 +120,7 @@ func (d document) table() report.Table {
 
 // medianOf returns the round with the median of the hits lost.
 func medianOf(rounds []result) result {
-	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b result) int {
-		return cmp.Compare(a.figures().loss.Seconds, b.figures().loss.Seconds)
-	})
-	return sorted[len(sorted)/2]
+	return report.MedianBy(rounds, func(r result) float64 { return r.figures().loss.Seconds })
 }
 
 // colors of the variants, the same in all charts.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,4 +76,29 @@ func Busy() (time.Duration, error) {
 	stat, err := fs.Stat()
 	c := stat.CPUTotal
 	return time.Duration((c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal) * float64(time.Second)), err
+}
+
+// Of returns the processes that were started with an argument.
+func Of(argument string) ([]int, error) {
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, process := range processes {
+		if words, err := process.CmdLine(); err == nil && slices.Contains(words, argument) {
+			found = append(found, process.PID)
+		}
+	}
+	return found, nil
+}
+
+// Own returns the resident memory of a process in bytes, without what it maps from files.
+func Own(pid int) (int64, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	status, err := proc.NewStatus()
+	return int64(status.RssAnon), err //nolint:gosec // bytes of memory
 }

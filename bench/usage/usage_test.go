@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,6 +24,9 @@ func TestProcessAndMachineAreMeasured(t *testing.T) {
 	}
 	if m, err := MemoryOf(os.Getpid()); err != nil || m.Now == 0 || m.Peak < m.Now {
 		t.Errorf("%+v, %v", m, err)
+	}
+	if own, err := Own(os.Getpid()); err != nil || own == 0 {
+		t.Errorf("%d bytes, %v", own, err)
 	}
 	if busy, err := Busy(); err != nil || busy < after-before {
 		t.Errorf("the machine used %s, %v; this process %s", busy, err, after)
@@ -46,6 +50,9 @@ func TestChildIsFoundByItsProgram(t *testing.T) {
 	}
 	if pid, err := ChildOf(os.Getpid()); err != nil || pid != sleep.Process.Pid {
 		t.Errorf("process %d, %v; want %d", pid, err, sleep.Process.Pid)
+	}
+	if pids, err := Of("600"); err != nil || !slices.Contains(pids, sleep.Process.Pid) {
+		t.Errorf("processes %d, %v; want %d", pids, err, sleep.Process.Pid)
 	}
 	if pid, err := Child("init"); err == nil {
 		t.Errorf("process %d is not this one's child", pid)
