@@ -63,6 +63,12 @@ const (
 	//
 	// Do: Wait. Keep the deleted servers out of the configuration of your clients.
 	ReasonScalingIn = "ScalingIn"
+	// ReasonScaleInForbidden: a size with fewer shards was written through /scale, which spec.scaling.scaleSubresource doesn't
+	// allow. The operator keeps the shards.
+	//
+	// Do: if you want fewer shards, change spec.size in the Memcached to that of the status, and then to yours. Or set
+	// spec.scaling.scaleSubresource.directions to OutAndIn. Otherwise, correct the autoscaler that the message names.
+	ReasonScaleInForbidden = "ScaleInForbidden"
 	// ReasonWaitingForClients: status.servers has the new list, and the operator doesn't know when all clients use it. Until
 	// then, it keeps the items of keys that move on the former and the new shard equal.
 	//
@@ -400,6 +406,10 @@ const (
 	//
 	// Do: expect more reads of your database. To copy the items the next time, do what the message says.
 	EventScaledCold = "ScaledCold"
+	// EventScaleInForbidden: a size with fewer shards was written through /scale. The operator keeps the shards.
+	//
+	// Do: see the reason of Progressing.
+	EventScaleInForbidden = "ScaleInForbidden"
 	// EventUpdateStarted: an update of the shards began.
 	//
 	// Do: Nothing.

@@ -642,7 +642,41 @@ type ScalingSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	SwitchSeconds *int32 `json:"switchSeconds,omitempty"`
+
+	// ScaleSubresource limits changes of size that are written through /scale, as a HorizontalPodAutoscaler, KEDA and
+	// kubectl scale do, and not those of the Memcached itself.
+	//
+	// +optional
+	ScaleSubresource ScaleSubresource `json:"scaleSubresource,omitzero"`
 }
+
+// ScaleSubresource limits the changes of the number of shards that are written through /scale.
+type ScaleSubresource struct {
+	// Directions Out adds shards and removes none: a smaller size has no effect. OutAndIn obeys any size. Default Out.
+	//
+	// +optional
+	// +kubebuilder:default=Out
+	Directions ScaleDirections `json:"directions,omitempty"`
+
+	// MaxStep is how many shards a change in which items move adds or removes. If the size differs by more, the next
+	// change follows. Default: any number.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	MaxStep *int32 `json:"maxStep,omitempty"`
+}
+
+// ScaleDirections is whether shards are added, or added and removed.
+//
+// +kubebuilder:validation:Enum=Out;OutAndIn
+type ScaleDirections string
+
+// The directions of scaling.
+const (
+	ScaleOut      ScaleDirections = "Out"
+	ScaleOutAndIn ScaleDirections = "OutAndIn"
+)
 
 // ScalingMode is whether the items of keys that move to other shards move, too.
 //

@@ -119,6 +119,12 @@ type MemcachedStatus struct {
 	// +optional
 	Purge *PurgeStatus `json:"purge,omitempty"`
 
+	// LimitedSize is the number of shards that the operator keeps instead of spec.size, which was written through /scale
+	// beyond what spec.scaling.scaleSubresource allows. It is absent otherwise. Requires release 1.1.0 or newer.
+	//
+	// +optional
+	LimitedSize *LimitedSize `json:"limitedSize,omitempty"`
+
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	//
@@ -307,6 +313,19 @@ type ScalingStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// LimitedSize is a number of shards other than that of the spec.
+type LimitedSize struct {
+	// Size is the number of shards.
+	//
+	// +required
+	Size int32 `json:"size"`
+
+	// Message says who wrote spec.size, and what to do.
+	//
+	// +required
+	Message string `json:"message"`
 }
 
 // ScalingStep is a step of a change of the number of shards.

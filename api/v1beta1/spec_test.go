@@ -25,7 +25,7 @@ const maxDescription = 400
 
 func TestSpecsAreSmall(t *testing.T) {
 	for plural, most := range map[string]struct{ top, twoLevels int }{
-		"memcacheds": {15, 61}, "memcachedbackups": {6, 20}, "memcachedrestores": {10, 25}, "memcachedscheduledbackups": {7, 20},
+		"memcacheds": {15, 62}, "memcachedbackups": {6, 20}, "memcachedrestores": {10, 25}, "memcachedscheduledbackups": {7, 20},
 	} {
 		spec := testcrd.Schema(t, "../..", plural).Properties["spec"]
 		two := len(spec.Properties)

@@ -40,6 +40,7 @@ func largestStatus(n names) v1beta1.MemcachedStatus {
 	s.Scaling = &v1beta1.ScalingStatus{ID: "127-128-1795262819012", From: maxSize - 1, To: maxSize, Step: v1beta1.ScalingPublishing, StartTime: now, PublishTime: &now, Moved: 1e11, StaleMilliseconds: 1e6,
 		Problem: text(v1beta1.MaxMessage), Message: text(v1beta1.MaxMessage)}
 	s.Purge = &v1beta1.PurgeStatus{Request: text(v1beta1.MaxPurgeRequest), Phase: v1beta1.TransferComplete, StartTime: now, Message: text(v1beta1.MaxMessage)}
+	s.LimitedSize = &v1beta1.LimitedSize{Size: maxSize, Message: text(v1beta1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1beta1.UpdateCost{
 		Revision: text(16), StartTime: now, CompletionTime: &now, Shards: maxSize, Items: 1e11, ItemsBefore: 1e11,
@@ -72,8 +73,8 @@ func TestStatusOfTheMostShardsFits(t *testing.T) {
 		names
 		limit int // bytes; every write of the status sends them all
 	}{
-		"usual names":       {names{memcached: 20, namespace: 20, node: 30, balancer: 15}, 119_000},
-		"the longest names": {names{memcached: 52, namespace: 63, node: 253, balancer: 253}, 200_000},
+		"usual names":       {names{memcached: 20, namespace: 20, node: 30, balancer: 15}, 120_000},
+		"the longest names": {names{memcached: 52, namespace: 63, node: 253, balancer: 253}, 201_000},
 	} {
 		raw, err := json.Marshal(largestStatus(c.names))
 		if err != nil {
@@ -87,7 +88,7 @@ func TestStatusOfTheMostShardsFits(t *testing.T) {
 
 func TestLargestStatusSetsEveryField(t *testing.T) {
 	s := largestStatus(names{memcached: 20, namespace: 20, node: 30, balancer: 15})
-	for _, value := range []any{s, *s.Update, *s.LastUpdate, *s.Bootstrap, *s.External, *s.Scaling, *s.Purge, s.Purge.Shards[0], s.Shards[0]} {
+	for _, value := range []any{s, *s.Update, *s.LastUpdate, *s.Bootstrap, *s.External, *s.Scaling, *s.LimitedSize, *s.Purge, s.Purge.Shards[0], s.Shards[0]} {
 		v := reflect.ValueOf(value)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() && v.Field(i).Kind() != reflect.Bool {

@@ -288,14 +288,14 @@ func (d *demo) scale(ctx context.Context) error {
 		return err
 	}
 	for _, size := range []int{5, shards} {
-		d.command("kubectl scale memcached %s --replicas=%d", d.key.Name, size)
+		patch := fmt.Appendf(nil, `{"spec":{"size":%d}}`, size)
+		d.command("kubectl patch memcached %s --type=merge --patch='%s'", d.key.Name, patch)
 		began := time.Now()
 		m, err := d.Memcached(ctx, d.key)
 		if err != nil {
 			return err
 		}
-		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, size)
-		if err := d.SubResource("scale").Patch(ctx, m, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		if err := d.Patch(ctx, m, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return fmt.Errorf("scaling to %d: %w", size, err)
 		}
 		m, err = d.Await(ctx, d.key, "scaled", func(m *v1beta1.Memcached) error {

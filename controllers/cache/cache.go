@@ -67,13 +67,15 @@ func Transform(from any) (any, error) {
 }
 
 // keepsEntry reports whether the operator reads a managed fields entry: those of what it
-// applied, and of the resources that it set on a pod.
+// applied, of the resources that it set on a pod, and of a size that was written through /scale.
 func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 	switch o.(type) {
 	case *appsv1.ReplicaSet, *corev1.Service, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
 		return e.Manager == v1beta1.ManagedByValue && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	case *corev1.Pod:
 		return shard.IsOperatorResize(e)
+	case *v1beta1.Memcached:
+		return true // trim has left the one that is read
 	default:
 		return false
 	}
@@ -85,6 +87,7 @@ func trim(o client.Object) {
 	switch o := o.(type) {
 	case *v1beta1.Memcached:
 		resources.ReduceSpec(o)
+		o.ManagedFields = resources.ScaledBy(o)
 	case *appsv1.ReplicaSet:
 		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions} // why it has no pod
 		applied := appliedFields(o)

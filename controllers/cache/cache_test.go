@@ -76,7 +76,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 		"ReplicaSet": {&appsv1.ReplicaSet{}, []metav1.ManagedFieldsEntry{applied}},
 		"Service":    {&corev1.Service{}, []metav1.ManagedFieldsEntry{applied}},
 		"pod":        {&corev1.Pod{}, []metav1.ManagedFieldsEntry{resized}},
-		"Memcached":  {&v1beta1.Memcached{}, nil},
+		"Memcached":  {&v1beta1.Memcached{}, []metav1.ManagedFieldsEntry{entry("", "scale", "")}}, // no manager owns the size
 	} {
 		c.object.SetManagedFields(slices.Clone(entries))
 		c.object.SetOwnerReferences(controlledBy("apps/v1", "ReplicaSet"))

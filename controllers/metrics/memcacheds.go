@@ -5,13 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 // The metrics of each Memcached, at most ten series: an operator may have thousands of them.
 var (
 	info          = memcachedDesc("info", "1 for the version of memcached that the shards run.", "version")
 	condition     = memcachedDesc("condition", "1 if the condition of the Memcached is True, 0 otherwise.", "condition", "reason")
-	shardsDesired = memcachedDesc("shards_desired", "Number of shards in the spec of the Memcached.")
+	shardsDesired = memcachedDesc("shards_desired", "Number of shards that the Memcached should have.")
 	shardsReady   = memcachedDesc("shards_ready", "Number of shards of the Memcached that are ready.")
 	shardsCurrent = memcachedDesc("shards_current", "Number of shards of the Memcached that match its spec.")
 	shardLosses   = memcachedDesc("shard_losses_total",
@@ -58,7 +59,7 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	}
 	desired := int32(1)
 	if m.Spec.Size != nil {
-		desired = *m.Spec.Size
+		desired = resources.Size(m)
 	}
 	send(info, prometheus.GaugeValue, 1, m.Status.Version)
 	send(shardsDesired, prometheus.GaugeValue, float64(desired))

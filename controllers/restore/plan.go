@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -50,9 +51,9 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 			"Memcached %s has no shard to fill. Create another restore once its size is 1 or more", name)
 	}
 	for _, shard := range obs.restore.Spec.Shards {
-		if shard >= *m.Spec.Size {
+		if size := resources.Size(m); shard >= size {
 			return transfer.Reject(v1beta1.ReasonShardNotFound,
-				"spec.shards names shard %d, but Memcached %s has the shards 0 to %d", shard, name, *m.Spec.Size-1)
+				"spec.shards names shard %d, but Memcached %s has the shards 0 to %d", shard, name, size-1)
 		}
 	}
 	return nil
@@ -94,10 +95,10 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,
 			"the snapshot was taken %s ago, but spec.maxAgeSeconds is %d. "+
 				"Restore from a newer one", age.Truncate(time.Second), *maxAge)
-	case s.Shards != *m.Spec.Size && m.Spec.Access.Hashing == nil:
+	case s.Shards != resources.Size(m) && m.Spec.Access.Hashing == nil:
 		return transfer.Reject(v1beta1.ReasonSizeDiffers,
 			"the snapshot has %d shards but Memcached %s has %d, so keys belong to other shards. "+
-				"Set spec.access.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, *m.Spec.Size)
+				"Set spec.access.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, resources.Size(m))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -41,7 +42,7 @@ func CacheSizeOf(m *v1beta1.Memcached) CacheSize {
 	if m.Spec.Size == nil || m.Spec.Memory == nil {
 		return CacheSize{}
 	}
-	return CacheSize{int64(*m.Spec.Size), m.Spec.Memory.Value()}
+	return CacheSize{int64(resources.Size(m)), m.Spec.Memory.Value()}
 }
 
 // jobResources returns the resources of a Job: the defaults, and what the user set. A key

@@ -1,18 +1,23 @@
 package apiserver
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 func TestScaleSubresourceSetsTheSize(t *testing.T) {
@@ -27,10 +32,20 @@ func TestScaleSubresourceSetsTheSize(t *testing.T) {
 	}
 }
 
-// An autoscaler and a tool that applies a manifest would otherwise revert each other's size.
+// An autoscaler and a tool that applies a manifest would otherwise revert each other's size. Through /scale, it isn't decreased.
 func TestSizeBelongsToTheOneThatSetsIt(t *testing.T) {
 	env := newEnv(t)
-	applied := func(spec string, want int32) {
+	has := func(after string, want int32, scaledBy string) {
+		t.Helper()
+		m, by := env.Get("cache"), ""
+		for _, e := range resources.ScaledBy(m) {
+			by = cmp.Or(e.Manager, "unknown")
+		}
+		if *m.Spec.Size != want || by != scaledBy {
+			t.Errorf("after %s, the size is %d by %q, not %d by %q: %+v", after, *m.Spec.Size, by, want, scaledBy, m.ManagedFields)
+		}
+	}
+	applied := func(spec string, want int32, scaledBy string) {
 		t.Helper()
 		u := &unstructured.Unstructured{}
 		env.Must(yaml.Unmarshal([]byte("spec: "+spec), &u.Object))
@@ -38,15 +53,41 @@ func TestSizeBelongsToTheOneThatSetsIt(t *testing.T) {
 		u.SetNamespace(env.Namespace)
 		u.SetName("cache")
 		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("flux"), client.ForceOwnership))
-		if size := *env.Get("cache").Spec.Size; size != want {
-			t.Errorf("with the manifest %s, the size is %d, not %d", spec, size, want)
-		}
+		has("the manifest "+spec, want, scaledBy)
 	}
-	applied("{}", 1)
-	env.Must(admin.SubResource("scale").Patch(env.Ctx, env.Get("cache"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))))
-	applied("{memory: 128Mi}", 3)
-	applied("{size: 2}", 2)
-	applied("{}", 1)
+	patch := func(kind, body string) client.Patch {
+		return client.RawPatch(types.PatchType("application/"+kind+"+json"), []byte(body))
+	}
+	kubectl := func(replicas int32, scaledBy string) {
+		t.Helper()
+		env.Must(admin.SubResource("scale").Patch(env.Ctx, env.Get("cache"), patch("merge-patch", fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)), client.FieldOwner("kubectl")))
+		has("kubectl scale", replicas, scaledBy)
+	}
+	autoscaler := func(replicas int32) {
+		t.Helper()
+		scale := &autoscalingv1.Scale{}
+		env.Must(admin.SubResource("scale").Get(env.Ctx, env.Get("cache"), scale))
+		scale.Spec.Replicas = replicas
+		env.Must(admin.SubResource("scale").Update(env.Ctx, env.Get("cache"), client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager")))
+		has("an update of /scale", replicas, "kube-controller-manager")
+	}
+	edited := func(size, want int32, scaledBy string) {
+		t.Helper()
+		env.Must(admin.Patch(env.Ctx, env.Get("cache"), patch("merge-patch", fmt.Sprintf(`{"spec":{"size":%d}}`, size)), client.FieldOwner("kubectl-edit")))
+		has("an edit", want, scaledBy)
+	}
+	applied("{}", 1, "unknown")
+	kubectl(3, "unknown")
+	applied("{memory: 128Mi}", 3, "unknown")
+	edited(3, 3, "unknown")
+	edited(4, 4, "")
+	autoscaler(2)
+	edited(2, 2, "kube-controller-manager")
+	applied("{size: 2}", 2, "")
+	kubectl(5, "kubectl")
+	applied("{}", 5, "kubectl")
+	applied("{size: 2}", 2, "")
+	applied("{}", 1, "unknown")
 }
 
 func TestKubectlGetPrintsStatusColumns(t *testing.T) {

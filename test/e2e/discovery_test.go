@@ -45,11 +45,12 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 // Two, three and two shards. The pods of all shards serve the endpoint, so each list is requested many times.
 func TestClientsDiscoverTheShards(t *testing.T) {
 	s := newSpace(t)
-	s.Serve("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }))
+	discovered := func(spec *v1beta1.MemcachedSpec) { spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache }
+	s.Serve("cache", suite.Small(2, discovered))
 	lives := s.Lives("cache")
 	var last int64
 	for _, size := range []int{2, 3, 2} {
-		s.ScaleTo("cache", int32(size))
+		s.Apply("cache", suite.Small(int32(size), discovered))
 		m := s.Await("cache", fmt.Sprintf("a list of %d shards", size), func(m *v1beta1.Memcached) error {
 			if d := m.Status.Discovery; d == nil || int(d.Size) != size {
 				return fmt.Errorf("the status is %+v", d)

@@ -59,7 +59,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		p.Status, p.Actions.RequeueAfter = current, scalingPoll
 		p.advance(obs, shards, options)
 	case p.Status == nil || m.Status.Size != p.Status.To:
-	case p.Status.To != *m.Spec.Size:
+	case p.Status.To != resources.Size(m):
 		p.Status = beginScaling(m, p.Status.To, obs.Now)
 	default:
 		p.Status = nil
@@ -79,7 +79,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 
 // beginScaling returns the change from a number of shards, whose items no change moves, to that of the spec.
 func beginScaling(m *v1beta1.Memcached, from int32, now time.Time) *v1beta1.ScalingStatus {
-	to := *m.Spec.Size
+	to := resources.Size(m)
 	p := Scaling{Status: &v1beta1.ScalingStatus{ID: fmt.Sprintf("%d-%d-%d", from, to, now.UnixMilli()), From: from, To: to,
 		Step: v1beta1.ScalingPreparing, StartTime: metav1.NewTime(now.Truncate(time.Second))}}
 	if reason := resources.ColdReason(m, from, to); from == to {
@@ -99,7 +99,7 @@ func (p *Scaling) finish(problem string) {
 func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, options resources.Options) {
 	m, s := obs.Memcached, p.Status
 	is := func(steps ...v1beta1.ScalingStep) bool { return slices.Contains(steps, s.Step) }
-	if s.To != *m.Spec.Size && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying) {
+	if s.To != resources.Size(m) && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying) {
 		p.Status = beginScaling(m, s.From, obs.Now)
 		return
 	}

@@ -24,32 +24,37 @@ const (
 // Sizes are the numbers of shards that exist, and of those that clients know: the first ones.
 type Sizes struct{ Exist, Listed int }
 
-// SizesOf returns the sizes of a Memcached: spec.size, unless items move to other shards. What depends on a step is done when the
+// SizesOf returns the sizes of a Memcached: that of Size, unless items move to other shards. What depends on a step is done when the
 // status has the step.
 func SizesOf(m *v1beta1.Memcached) Sizes {
 	s := cmp.Or(ScalingOf(m), m.Status.Scaling)
 	if s == nil {
-		return Sizes{int(*m.Spec.Size), int(*m.Spec.Size)}
+		return Sizes{int(Size(m)), int(Size(m))}
 	}
 	from, to := int(s.From), int(s.To)
-	switch s.Step {
-	case v1beta1.ScalingPreparing:
+	switch {
+	case s.Step == v1beta1.ScalingPreparing:
 		return Sizes{from, from}
-	case v1beta1.ScalingCopying, v1beta1.ScalingPublishing:
-		return Sizes{max(from, to), from}
-	case v1beta1.ScalingFinishing:
+	case s.Step == v1beta1.ScalingFinishing:
 		return Sizes{to, to}
-	default:
+	case isPublished(s):
 		return Sizes{max(from, to), to}
+	default:
+		return Sizes{max(from, to), from}
 	}
+}
+
+// isPublished reports whether clients may have the new list.
+func isPublished(s *v1beta1.ScalingStatus) bool {
+	return s.Step != v1beta1.ScalingPreparing && s.Step != v1beta1.ScalingCopying && s.Step != v1beta1.ScalingPublishing
 }
 
 // ScalingOf returns the change of the number of shards in which items move: that of the status, or one that begins. It is nil if there is
 // none, or no longer.
 func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	switch s := m.Status.Scaling; {
-	case s == nil && resizes(m) && ColdReason(m, m.Status.Size, *m.Spec.Size) == "":
-		return &v1beta1.ScalingStatus{From: m.Status.Size, To: *m.Spec.Size, Step: v1beta1.ScalingPreparing}
+	case s == nil && resizes(m) && ColdReason(m, m.Status.Size, Size(m)) == "":
+		return &v1beta1.ScalingStatus{From: m.Status.Size, To: Size(m), Step: v1beta1.ScalingPreparing}
 	case s == nil || s.Step == v1beta1.ScalingFinishing:
 		return nil
 	default:
@@ -57,10 +62,13 @@ func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	}
 }
 
-// resizes reports whether the spec has another size than that of the status, in which clients know all shards that exist.
+// resizes reports whether the size is another than that of the status, in which clients know all shards that exist.
 func resizes(m *v1beta1.Memcached) bool {
-	if m.Status.ObservedGeneration <= 0 || m.Status.ObservedGeneration == m.Generation || m.Status.Size == *m.Spec.Size ||
-		len(m.Status.Servers) != int(m.Status.Size) || m.Spec.Paused || m.DeletionTimestamp != nil {
+	if m.Status.ObservedGeneration <= 0 || len(m.Status.Servers) != int(m.Status.Size) || m.Spec.Paused || m.DeletionTimestamp != nil {
+		return false
+	}
+	size, was := Size(m), m.Status.LimitedSize
+	if m.Status.Size == size || m.Status.ObservedGeneration == m.Generation && (was == nil || was.Size == size) {
 		return false
 	}
 	for ordinal, server := range m.Status.Servers {
@@ -99,10 +107,10 @@ func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 // ColdScaling returns why no items move although the spec has another size than the status that clients know; empty if they do, or
 // if there are none.
 func ColdScaling(m *v1beta1.Memcached) string {
-	if !resizes(m) || m.Status.Size == 0 || *m.Spec.Size == 0 {
+	if !resizes(m) || m.Status.Size == 0 || Size(m) == 0 {
 		return ""
 	}
-	return ColdReason(m, m.Status.Size, *m.Spec.Size)
+	return ColdReason(m, m.Status.Size, Size(m))
 }
 
 // ScalingRequest returns what the pod of a shard has to know of a change of the number of shards, for which there is no ColdReason.

@@ -44,7 +44,7 @@ func availableCondition(s v1beta1.MemcachedStatus, size int32, unready []string)
 
 // progressingCondition returns Progressing by the first case that applies.
 func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus, unready []string) metav1.Condition {
-	m, size := obs.Memcached, *obs.Memcached.Spec.Size
+	m, size := obs.Memcached, resources.Size(obs.Memcached)
 	progressing := func(holds bool, reason, message string) metav1.Condition {
 		return condition.New(v1beta1.ConditionProgressing, holds, reason, message)
 	}
@@ -81,6 +81,8 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 		return progressing(!isWaiting(p.Decision), progressReason(p.Decision), s.Update.Message)
 	case len(unready) > 0:
 		return progressing(true, v1beta1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
+	case resources.IsScaleInForbidden(m):
+		return progressing(false, v1beta1.ReasonScaleInForbidden, s.LimitedSize.Message)
 	case obs.DefaultImageHold.Message != "":
 		return progressing(false, v1beta1.ReasonKeepingImage, obs.DefaultImageHold.Message)
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
@@ -22,11 +23,11 @@ import (
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
 func Events(was, next v1beta1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
-	return slices.Concat(scalingEvents(was, next, p.Scaling.Cold), memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
+	return slices.Concat(scalingEvents(was, next, p.Scaling.Cold), memcachedEvents(was, next, obs.Memcached, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
 }
 
 // memcachedEvents returns those of the Memcached.
-func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.Event {
+func memcachedEvents(was, next v1beta1.MemcachedStatus, m *v1beta1.Memcached, handsOver bool) []event.Event {
 	var events []event.Event
 	if was.ObservedGeneration > 0 && was.Size != next.Size && was.Scaling == nil {
 		hazard := ""
@@ -34,6 +35,9 @@ func memcachedEvents(was, next v1beta1.MemcachedStatus, handsOver bool) []event.
 			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
 		}
 		events = append(events, event.Normal(v1beta1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
+	}
+	if limited := next.LimitedSize; limited != nil && (was.LimitedSize == nil || *was.LimitedSize != *limited) && resources.IsScaleInForbidden(m) {
+		events = append(events, event.Warning(v1beta1.EventScaleInForbidden, "%s", limited.Message))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next, handsOver)...)

@@ -54,3 +54,30 @@ func TestStatusHasTheShardsThatClientsUseWhileItemsMove(t *testing.T) {
 		}
 	}
 }
+
+// A tool that waits for the Memcached isn't kept waiting, and an owner who takes over the size gets it as any other.
+func TestForbiddenScaleInIsReportedUntilTheOwnerSetsTheSize(t *testing.T) {
+	obs := plantest.Running(t, 4, func(s *v1beta1.MemcachedSpec) { s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump} })
+	m := obs.Memcached
+	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "hpa", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:size":{}}}`)}}
+	m.Status.ObservedGeneration, m.Status.Servers = m.Generation-1, []string{"cache-0.", "cache-1.", "cache-2.", "cache-3."}
+	*m.Spec.Size = 3
+	plantest.Read(obs)
+	for _, events := range []int{1, 0} {
+		p := plantest.Plan(obs)
+		s := Make(obs, p, plan.Result{}, obs.Now)
+		progressing := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionProgressing)
+		if !meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionReady) || progressing.Reason != v1beta1.ReasonScaleInForbidden || progressing.Status != metav1.ConditionFalse ||
+			progressing.Message != s.LimitedSize.Message || !strings.HasPrefix(s.LimitedSize.Message, "hpa set spec.size to 3") || s.ObservedGeneration != m.Generation || s.Size != 4 || len(s.Servers) != 4 || len(p.Actions.ScaleIn) > 0 {
+			t.Errorf("status %+v, and %d shards are deleted", s, len(p.Actions.ScaleIn))
+		}
+		if got := Events(m.Status, s, obs, p, plan.Result{}); len(got) != events || events > 0 && got[0].Reason != v1beta1.EventScaleInForbidden {
+			t.Errorf("events %+v", got)
+		}
+		m.Status = s
+	}
+	m.ManagedFields = nil // the generation is the same
+	if s := plantest.Plan(obs).Scaling.Status; s == nil || s.From != 4 || s.To != 3 || s.Step != v1beta1.ScalingPreparing {
+		t.Errorf("it begins with %+v", s)
+	}
+}

@@ -25,6 +25,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Bootstrap:          p.Bootstrap.Status,
 		Scaling:            p.Scaling.Status,
 		Purge:              p.Scaling.Purge,
+		LimitedSize:        resources.LimitedSize(m),
 	}
 	if p.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
