@@ -58,6 +58,7 @@ var uses = []use{
 		return err
 	}},
 	{args: "scaled cache", rights: "patch memcacheds, get memcacheds", code: 1, says: "doesn't wait for its clients"},
+	{args: "purge cache", rights: "get memcacheds, patch memcacheds", says: "No shard has such items"},
 	{args: "restart cache 0", rights: "get memcacheds, patch pods", says: "cache-0 has restarted: Warm"},
 	{args: "backup cache --claim backups", rights: "get memcacheds, create memcachedbackups", says: "is created", effect: func(s *space) error {
 		var all v1beta1.MemcachedBackupList

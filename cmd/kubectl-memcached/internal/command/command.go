@@ -101,7 +101,7 @@ func (p *plugin) root(version string) *cobra.Command {
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(p.status(), p.why(), p.addDryRun(p.restart()), p.addDryRun(p.move()), p.addDryRun(p.pauseVerb()), p.addDryRun(p.resume()),
-		p.addDryRun(p.retry()), p.addDryRun(p.scaled()), p.addDryRun(p.backup()), p.addDryRun(p.restore()), p.hotkeys(), p.clients(),
+		p.addDryRun(p.retry()), p.addDryRun(p.scaled()), p.purge(), p.addDryRun(p.backup()), p.addDryRun(p.restore()), p.hotkeys(), p.clients(),
 		p.get(), p.set(), p.delete(), p.shell(), p.ring(), p.report(), p.top(), p.size())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Show the release of the plugin", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,

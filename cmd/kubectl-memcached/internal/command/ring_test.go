@@ -51,6 +51,12 @@ func TestRingOfTheClients(t *testing.T) {
 	if text := w.out.String(); strings.Contains(text, "Do:") || strings.Contains(text, "secret") {
 		t.Errorf("got\n%s", text)
 	}
+	w.pods.sample = func(pod string) (string, error) {
+		keys, err := placed(t, ring.Modulo, m.Status.Servers)(pod)
+		left, _ := placed(t, ring.Modulo, m.Status.Servers)("cache-0-a")
+		return keys + strings.Join(strings.SplitAfter(left, "\n")[:50], ""), err
+	}
+	w.want(w.run("ring", "cache"), 0, "Do: Run \"kubectl memcached purge cache\"", "")
 	w.pods.sample = placed(t, ring.Rendezvous, services)
 	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%   100%\n\nDo: Change spec.access.hashing, which says Modulo over status.servers", "")
 	w.pods.sample = placed(t, ring.Jump, addresses) // as with dnssrv+

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -105,6 +106,53 @@ func TestScaledIsSaidOfTheScalingThatWaits(t *testing.T) {
 	}
 }
 
+func TestPurgeDeletesOnlyWithConfirmation(t *testing.T) {
+	const table = "SHARD    ITEMS  BYTES\ncache-0  1,234  5,678\ncache-1  0      0\n"
+	shards := []v1beta1.PurgedShard{{Items: 1234, Bytes: 5678}, {}}
+	for name, c := range map[string]struct {
+		args string
+		// answers are the status after each look.
+		answers []v1beta1.PurgeStatus
+		code    int
+		out     string
+		err     string
+		request string
+	}{
+		"a dry run": {"", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferRunning}, {Phase: v1beta1.TransferComplete, Shards: shards}}, 0,
+			table + "Nothing was deleted: \"kubectl memcached purge cache --yes\" deletes these items\n", "", "DryRun-" + stamped},
+		"confirmed": {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferComplete, Shards: shards}, {Phase: v1beta1.TransferComplete, Message: "deleted 1,234 items"}}, 0,
+			table + "cache: deleted 1,234 items\n", "", "Delete-" + stamped},
+		"nothing there": {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferComplete, Shards: shards[1:]}}, 0,
+			"SHARD    ITEMS  BYTES\ncache-0  0      0\nNo shard has such items\n", "", "DryRun-" + stamped},
+		"no ring":                      {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferFailed, Message: "no ring"}}, exitFailed, "", "cache isn't purged: no ring", "DryRun-" + stamped},
+		"too long":                     {"--yes --timeout=0s", nil, exitFailed, "", "requires release 1.1.0", "DryRun-" + stamped},
+		"it waits":                     {"", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferPending, Message: "waiting for shard cache-1"}}, exitFailed, "", "waiting for shard cache-1", "DryRun-" + stamped},
+		"an answer to another request": {"--timeout=0s", []v1beta1.PurgeStatus{{Request: "DryRun-1", Phase: v1beta1.TransferComplete}}, exitFailed, "", "requires release 1.1.0", "DryRun-" + stamped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("cache")
+			request := func() string {
+				return simtest.Get[*v1beta1.Memcached](w.api, "cache").Annotations[v1beta1.AnnotationPurge]
+			}
+			w.pause = func(look int) bool {
+				if look > len(c.answers) {
+					return false
+				}
+				m, answer := simtest.Get[*v1beta1.Memcached](w.api, "cache").DeepCopy(), c.answers[look-1]
+				answer.Request = cmp.Or(answer.Request, request())
+				m.Status.Purge = &answer
+				w.report(m)
+				return true
+			}
+			w.want(w.run(append([]string{"purge", "cache"}, strings.Fields(c.args)...)...), c.code, c.out, c.err)
+			if got := request(); got != c.request {
+				t.Errorf("the annotation is %q", got)
+			}
+		})
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
@@ -142,6 +190,7 @@ func TestVerbsNameTheMissingRight(t *testing.T) {
 		{"patch pods in namespace default", "move cache 0"},
 		{"patch memcacheds.cache.memcached-operator.io in namespace default", "pause cache"},
 		{"patch memcacheds.cache.memcached-operator.io in namespace default", "retry cache"},
+		{"patch memcacheds.cache.memcached-operator.io in namespace default", "purge cache"},
 		{"create memcachedbackups.cache.memcached-operator.io in namespace default", "backup cache --claim c"},
 		{"create pods/exec in namespace default", "hotkeys cache"},
 		{"create pods/exec in namespace default", "clients cache 1"},

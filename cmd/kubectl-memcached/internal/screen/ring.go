@@ -72,6 +72,8 @@ func (r *Ring) compare(m *v1beta1.Memcached) {
 		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing.algorithm to %s: a restore into another number of shards needs it.", g.Ring))
 	case string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
 		r.Do = append(r.Do, fmt.Sprintf("Change spec.access.hashing, which says %s over %s: a restore into another number of shards uses it.", h.Algorithm, declared))
+	case g.Found < 1:
+		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name))
 	}
 }
 
