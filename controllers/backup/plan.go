@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -34,7 +35,7 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	case m == nil:
 		return transfer.WaitForMissing(v1beta1.ReasonMemcachedNotFound,
 			"there is no Memcached %s in this namespace. Create it", name)
-	case m.Spec.Size != nil && *m.Spec.Size == 0:
+	case resources.Size(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
 	case m.DeletionTimestamp != nil && !transfer.HasServers(m):

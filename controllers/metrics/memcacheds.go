@@ -57,12 +57,8 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
 	}
-	desired := int32(1)
-	if m.Spec.Size != nil {
-		desired = resources.Size(m)
-	}
 	send(info, prometheus.GaugeValue, 1, m.Status.Version)
-	send(shardsDesired, prometheus.GaugeValue, float64(desired))
+	send(shardsDesired, prometheus.GaugeValue, float64(resources.Size(m)))
 	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadyShards))
 	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedShards))
 	send(shardLosses, prometheus.CounterValue, float64(losses))

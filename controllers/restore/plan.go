@@ -46,7 +46,7 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 			"there is no Memcached %s in this namespace. Create it", name)
 	case m.DeletionTimestamp != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
-	case m.Spec.Size == nil || *m.Spec.Size == 0:
+	case m.Spec.Size == nil || resources.Size(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to fill. Create another restore once its size is 1 or more", name)
 	}

@@ -39,7 +39,7 @@ type CacheSize struct {
 
 // CacheSizeOf returns the size of a Memcached.
 func CacheSizeOf(m *v1beta1.Memcached) CacheSize {
-	if m.Spec.Size == nil || m.Spec.Memory == nil {
+	if m.Spec.Memory == nil {
 		return CacheSize{}
 	}
 	return CacheSize{int64(resources.Size(m)), m.Spec.Memory.Value()}

@@ -36,6 +36,31 @@ func parseProduct(t *testing.T, directory string) map[string]*ast.File {
 	return files
 }
 
+// A size that was written through /scale may not be that of the shards.
+func TestOnlyTheLimitsOfScaleReadTheSizeOfTheSpec(t *testing.T) {
+	found := false
+	for _, directory := range []string{"..", "../observation", "../plan", "../resources", "../status", "../../backup", "../../metrics", "../../transfer"} {
+		for file, parsed := range parseProduct(t, directory) {
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				size, ok := n.(*ast.SelectorExpr)
+				if !ok || size.Sel.Name != "Size" {
+					return true
+				}
+				spec, ok := size.X.(*ast.SelectorExpr)
+				if isScale := file == "scale.go"; ok && spec.Sel.Name == "Spec" && !isScale {
+					t.Errorf("%s/%s: use resources.Size", directory, file)
+				} else if ok && spec.Sel.Name == "Spec" {
+					found = true
+				}
+				return true
+			})
+		}
+	}
+	if !found {
+		t.Error("nothing reads spec.size")
+	}
+}
+
 func TestOnlyTheObserverReadsAndOnlyTheWritersWrite(t *testing.T) {
 	readers, writers := []string{"observe.go"}, []string{"apply.go"}
 	found := map[string]bool{}

@@ -27,7 +27,7 @@ func planBootstrap(obs *observation.Observation, shards []shard.State, specIsVal
 	case p.Status.IsRunning():
 		p.Actions = trackRestore(obs, shards, p.Status)
 		p.Status.Message = text.Truncate(p.Status.Message, v1beta1.MaxMessage)
-	case p.Status == nil && m.Spec.Backup.Bootstrap != nil && specIsValid && !m.Spec.Paused && *m.Spec.Size > 0 && isNew(obs):
+	case p.Status == nil && m.Spec.Backup.Bootstrap != nil && specIsValid && !m.Spec.Paused && resources.Size(m) > 0 && isNew(obs):
 		p.Status = &v1beta1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1beta1.TransferRunning, Message: "creating the shards that a restore will fill"}
 	}
 	return p

@@ -38,7 +38,7 @@ func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, opti
 
 // beginPurge returns the status of a new request.
 func beginPurge(m *v1beta1.Memcached, value string, now time.Time) *v1beta1.PurgeStatus {
-	s := &v1beta1.PurgeStatus{Request: value, Phase: v1beta1.TransferPending, StartTime: v1beta1.Time(now), Shards: make([]v1beta1.PurgedShard, *m.Spec.Size)}
+	s := &v1beta1.PurgeStatus{Request: value, Phase: v1beta1.TransferPending, StartTime: v1beta1.Time(now), Shards: make([]v1beta1.PurgedShard, resources.Size(m))}
 	id, deletes := strings.CutPrefix(value, v1beta1.PurgeDelete)
 	if !deletes {
 		id, _ = strings.CutPrefix(value, v1beta1.PurgeDryRun)
@@ -57,7 +57,7 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 	if !s.IsActive() || m.DeletionTimestamp != nil {
 		return
 	}
-	size := *m.Spec.Size
+	size := resources.Size(m)
 	id, deletes := strings.CutPrefix(s.Request, v1beta1.PurgeDelete)
 	step := agentwire.ScalingCount
 	if deletes {

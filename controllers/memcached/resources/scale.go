@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
@@ -49,9 +50,12 @@ func ownsSize(e metav1.ManagedFieldsEntry) bool {
 	return json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Size != nil
 }
 
+// sizeOfSpec returns the size that was written, by whomever, or the default.
+func sizeOfSpec(m *v1beta1.Memcached) int32 { return ptr.Deref(m.Spec.Size, 1) }
+
 // Size returns the number of shards that a Memcached should have: that of the spec, if it isn't beyond what may be written through /scale.
 func Size(m *v1beta1.Memcached) int32 {
-	size, limits := *m.Spec.Size, m.Spec.Scaling.ScaleSubresource
+	size, limits := sizeOfSpec(m), m.Spec.Scaling.ScaleSubresource
 	if m.Status.ObservedGeneration <= 0 || ScaledBy(m) == nil {
 		return size
 	}
@@ -80,7 +84,7 @@ func Size(m *v1beta1.Memcached) int32 {
 
 // LimitedSize returns the number of shards to report instead of the spec's; nil if it is the same.
 func LimitedSize(m *v1beta1.Memcached) *v1beta1.LimitedSize {
-	size, wanted := Size(m), *m.Spec.Size
+	size, wanted := Size(m), sizeOfSpec(m)
 	if size == wanted {
 		return nil
 	}
@@ -95,5 +99,5 @@ func LimitedSize(m *v1beta1.Memcached) *v1beta1.LimitedSize {
 
 // IsScaleInForbidden reports whether the Memcached has more shards than the spec because /scale may not remove any.
 func IsScaleInForbidden(m *v1beta1.Memcached) bool {
-	return m.Spec.Scaling.ScaleSubresource.Directions != v1beta1.ScaleOutAndIn && Size(m) > *m.Spec.Size
+	return m.Spec.Scaling.ScaleSubresource.Directions != v1beta1.ScaleOutAndIn && Size(m) > sizeOfSpec(m)
 }
