@@ -36,6 +36,8 @@ const (
 	Patience = 500 * time.Millisecond
 	// DatabaseTime is the duration of the read after a miss.
 	DatabaseTime = 5 * time.Millisecond
+	// Old is for how long a value was replaced that a client should no longer read.
+	Old = 2 * time.Second
 	// ValueSize of every item in bytes.
 	ValueSize = 500
 	getShare  = 0.8

@@ -23,10 +23,10 @@ type Counts struct {
 	Gets, Hits, Misses int
 	// Wrong counts gets that returned the value of another key.
 	Wrong int
-	// Stale counts hits that returned an older value than the last write before the get. Oldest is the longest time since a value of
-	// them was replaced.
-	Stale  int
-	Oldest time.Duration
+	// Stale counts hits that returned an older value than the last write before the get, and Old those that had been replaced for Old or
+	// longer. Oldest is the longest such time.
+	Stale, Old int
+	Oldest     time.Duration
 	// Sets, and Fills after misses, including those that failed.
 	Sets, Fills int
 	// Errors counts gets, sets and fills that failed after the retry.
@@ -47,6 +47,7 @@ func (c *Counts) add(other Counts) {
 	c.Misses += other.Misses
 	c.Wrong += other.Wrong
 	c.Stale += other.Stale
+	c.Old += other.Old
 	c.Oldest = max(c.Oldest, other.Oldest)
 	c.Sets += other.Sets
 	c.Fills += other.Fills
@@ -93,6 +94,9 @@ func (r *recorder) record(o operation, result outcome, now time.Time) {
 	case stale:
 		c.Hits++
 		c.Stale++
+		if o.replaced >= Old {
+			c.Old++
+		}
 		c.Oldest = max(c.Oldest, o.replaced)
 	case miss:
 		c.Misses++

@@ -52,18 +52,22 @@ func (l *Load) Saturate(ctx context.Context, d time.Duration) (perSecond float64
 	return float64(len(all)) / time.Since(began).Seconds(), all[len(all)*99/100], nil
 }
 
-// staleTries bounds the reads of a key by Stale: on a busy machine, one can fail.
-const staleTries = 50
+const (
+	// readers of Stale are few, as the load continues beside them.
+	readers = 4
+	// staleTries bounds the reads of a key by Stale: on a busy machine, one can fail.
+	staleTries = 50
+)
 
 // Stale reads all keys, also while the load runs, and returns how many have an older value than the last write before.
 func (l *Load) Stale(ctx context.Context) (count int64, err error) {
 	var group errgroup.Group
 	var found atomic.Int64
-	for n := range workers {
+	for n := range readers {
 		group.Go(func() error {
 			shards := l.connect()
 			defer shards.close()
-			for key := n; key < len(l.keys.names) && ctx.Err() == nil; key += workers {
+			for key := n; key < len(l.keys.names) && ctx.Err() == nil; key += readers {
 				name, result := l.keys.names[key], failed
 				for try := 0; result == failed && try < staleTries && ctx.Err() == nil; try++ {
 					result = shards[l.Shard(name)].do(&operation{key: key, due: time.Now()})

@@ -28,7 +28,7 @@ func sample(v variant, misses, stale int) result {
 			if t := r.report.At(i); !t.Before(change.begins) && t.Before(change.published) {
 				c.Latencies[0] = 3 * time.Millisecond
 			} else if !t.Before(change.published) && t.Before(change.switched) {
-				c.Hits, c.Misses, c.Stale, c.Oldest = 100-misses, misses, stale, time.Duration(stale)*time.Second
+				c.Hits, c.Misses, c.Stale, c.Old, c.Oldest = 100-misses, misses, stale, stale/2, time.Duration(stale)*time.Second
 			}
 		}
 		r.report.Shards[0] = append(r.report.Shards[0], c)
@@ -49,6 +49,7 @@ func TestFiguresAreThoseOfOneChange(t *testing.T) {
 			{"the same at 200 hits a second", f.loss.Seconds, 0.2},
 			{"ratio while lists are mixed", f.lowest, 0.96},
 			{"stale reads", float64(f.stale), 20},
+			{"old ones", float64(f.old), 10},
 			{"oldest of them", f.oldest.Seconds(), 2},
 			{"seconds until the list", f.untilList.Seconds(), 5},
 			{"milliseconds while items are copied", 1000 * f.p99[1].Seconds(), 3},

@@ -22,7 +22,7 @@ type figures struct {
 	loss load.Loss
 	// lowest is the hit ratio from the publication of the list to the end of the change, as a share of the one before.
 	lowest        float64
-	stale, gets   int
+	stale, old    int
 	oldest        time.Duration
 	lasting       int64
 	errors        int
@@ -40,7 +40,7 @@ func (r result) figures(n int) figures {
 	sum, is := r.report.Sum(change), r.report.Sum(load.Span{From: c.published, Until: c.closed})
 	f := figures{
 		loss: r.report.Loss(before, change), lowest: is.Ratio() / r.report.Sum(before).Ratio(),
-		stale: sum.Stale, gets: sum.Gets, oldest: sum.Oldest, lasting: c.lasting, errors: sum.Errors,
+		stale: sum.Stale, old: sum.Old, oldest: sum.Oldest, lasting: c.lasting, errors: sum.Errors,
 		untilList: c.published.Sub(c.begins), untilClosed: c.closed.Sub(c.switched), copies: r.variant.published != nil,
 	}
 	for i, span := range []load.Span{{From: c.runs, Until: c.begins}, {From: c.begins, Until: c.published}, mixed} {
@@ -142,6 +142,7 @@ func (d document) table(n int) report.Table {
 
 	add("keys with an old value for good", func(f figures) float64 { return float64(f.lasting) }, number)
 	add("stale reads", func(f figures) float64 { return float64(f.stale) }, number)
+	add(fmt.Sprintf("those of values replaced %.0f s before or earlier", load.Old.Seconds()), func(f figures) float64 { return float64(f.old) }, number)
 	add("the oldest value of them, replaced before", func(f figures) float64 { return f.oldest.Seconds() }, seconds)
 	add("hits lost, in seconds of full traffic", func(f figures) float64 { return f.loss.Seconds }, seconds)
 	add("hit ratio from the new list to the end, of the one before", func(f figures) float64 { return f.lowest }, percent)
