@@ -138,16 +138,19 @@ func TestDocumentHasBothChangesAndAllVariants(t *testing.T) {
 }
 
 func TestPointsOfBothChangesFollowEachOther(t *testing.T) {
-	r := sample(warm, 4, 2)
-	ratio, stale := r.points(100)
-	// 10 s before the list and 15 s after its last client, without the time that is not measured.
-	if first, last := ratio[0].X, ratio[len(ratio)-1].X; first != -9.75 || last != 109.75 {
+	lines := sample(warm, 4, 2).points(100*time.Second, 10*time.Second)
+	// 10 s before the first list, and as many before the second one.
+	all := lines[0]
+	if first, last := all[0].X, all[len(all)-1].X; first != -9.75 || last != 109.75 {
 		t.Errorf("the line goes from %v to %v s", first, last)
 	}
-	for i, p := range stale {
+	for i, p := range all {
 		is := p.X > 0 && p.X < 5 || p.X > 100 && p.X < 105
-		if want := map[bool]float64{true: 4}[is]; p.Y != want || ratio[i].Y != 100-want {
-			t.Errorf("at %v s: %v stale reads per second and a hit ratio of %v%%", p.X, p.Y, ratio[i].Y)
+		if !is && p.Y+lines[1][i].Y+lines[2][i].Y != 100 || is && (p.Y != 2 || lines[1][i].Y != 4 || lines[2][i].Y != 96) {
+			t.Errorf("at %v s: %v old and %v stale reads per second and a hit ratio of %v%%", p.X, p.Y, lines[1][i].Y, lines[2][i].Y)
+		}
+		if p.X > 10 && p.X < 90 {
+			t.Errorf("there is a point at %v s, which neither change has", p.X)
 		}
 	}
 }

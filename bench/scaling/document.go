@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// shownBefore and shownAfter are how much of the time before clients get a list the chart shows, and after all have it.
-	shownBefore, shownAfter = 10 * time.Second, 15 * time.Second
+	// shownBefore is how much of the time before clients get the first list the chart shows.
+	shownBefore = 10 * time.Second
 	// leastMoved is the number of items below which the agents' memory per item would be that of other things.
 	leastMoved = 100_000
 )
@@ -213,41 +213,50 @@ func medianOf(rounds []result) result {
 var colors = map[string]int{warm.name: 0, statefulSet.name: 2, cold.name: 4}
 
 func (d document) chart() report.Chart {
-	second := (d.options.mixed + shownAfter + shownBefore + 5*time.Second).Seconds()
-	label := fmt.Sprintf("seconds; clients get the list of %d shards from 0 to %.0f, and that of %d from %.0f to %.0f", many, d.options.mixed.Seconds(), few, second, second+d.options.mixed.Seconds())
-	ratio := report.Panel{Title: "Hit ratio, %", XLabel: label, YTo: 100}
-	stale := report.Panel{Title: "Stale reads per second", XLabel: label}
+	o := d.options
+	second := (o.mixed + o.after + o.before + 2*time.Second).Round(5 * time.Second)
+	label := fmt.Sprintf("seconds; clients get the list of %d shards from 0 to %.0f, and that of %d from %.0f to %.0f", many, o.mixed.Seconds(), few, second.Seconds(), (second + o.mixed).Seconds())
+	panels := []report.Panel{
+		{Title: fmt.Sprintf("Reads per second of values replaced %.0f s before or earlier", load.Old.Seconds()), XLabel: label},
+		{Title: "All stale reads per second", XLabel: label},
+		{Title: "Hit ratio, %", XLabel: label, YTo: 100},
+	}
 	for _, rounds := range d.results {
 		r := medianOf(rounds)
 		color, shown := colors[r.variant.name]
 		if !shown {
 			continue
 		}
-		ratios, stales := r.points(second)
-		ratio.Series = append(ratio.Series, report.Series{Name: r.variant.name, Color: color, Points: ratios})
-		stale.Series = append(stale.Series, report.Series{Name: r.variant.name, Color: color, Points: stales})
+		for i, points := range r.points(second, o.before) {
+			panels[i].Series = append(panels[i].Series, report.Series{Name: r.variant.name, Color: color, Points: points})
+		}
 	}
 	return report.Chart{
 		Title:    fmt.Sprintf("From %d to %d shards and back under load", few, many),
-		Subtitle: fmt.Sprintf("%s operations per second, 80%% get and 20%% set, keys by Zipf's law; each of %d clients gets the list at a time of its own", report.Number(d.options.rate), clients),
-		Panels:   []report.Panel{stale, ratio}, Brief: []string{warm.name, statefulSet.name},
+		Subtitle: fmt.Sprintf("%s operations per second, 80%% get and 20%% set, keys by Zipf's law; each of %d clients gets the list at a time of its own", report.Number(o.rate), clients),
+		Panels:   panels, Brief: []string{warm.name, statefulSet.name},
 	}
 }
 
-// points returns the hit ratio in percent and the stale reads per second over the seconds since clients get the first list. The second
-// one follows at the given time.
-func (r result) points(second float64) (ratio, stale []report.Point) {
+// points returns the old reads and the stale reads per second, and the hit ratio in percent, over the seconds since clients get the first
+// list. The second one follows at the given time, and is shown from a time before.
+func (r result) points(second, before time.Duration) [3][]report.Point {
+	var lines [3][]report.Point
 	for n, c := range r.changes {
-		shift := float64(n) * second
 		for i := range r.report.Buckets() {
 			at := r.report.At(i)
-			if at.Before(c.published.Add(-shownBefore)) || at.After(c.switched.Add(shownAfter)) || !at.Before(c.measured) || at.Before(c.runs) {
+			x := at.Sub(c.published)
+			if n > 0 {
+				x += second
+			}
+			if x < -shownBefore || x >= second-before != (n > 0) || at.Before(c.runs) || !at.Before(c.measured) {
 				continue
 			}
-			is, x := r.report.Bucket(i), shift+at.Sub(c.published).Seconds()+r.report.Every.Seconds()/2
-			ratio = append(ratio, report.Point{X: x, Y: 100 * is.Ratio()})
-			stale = append(stale, report.Point{X: x, Y: float64(is.Stale) / r.report.Every.Seconds()})
+			is, perSecond := r.report.Bucket(i), 1/r.report.Every.Seconds()
+			for line, y := range []float64{float64(is.Old) * perSecond, float64(is.Stale) * perSecond, 100 * is.Ratio()} {
+				lines[line] = append(lines[line], report.Point{X: x.Seconds() + r.report.Every.Seconds()/2, Y: y})
+			}
 		}
 	}
-	return ratio, stale
+	return lines
 }
