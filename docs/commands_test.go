@@ -13,8 +13,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -34,6 +36,8 @@ func init() {
 		"secret secrets":                                          corev1.Secret{},
 		"persistentvolumeclaim":                                   corev1.PersistentVolumeClaim{},
 		"role":                                                    rbacv1.Role{},
+		"horizontalpodautoscaler":                                 autoscalingv2.HorizontalPodAutoscaler{},
+		"scaledobject":                                            scaledObject{},
 		"rolebinding":                                             rbacv1.RoleBinding{},
 		"crd csv clusterrole clusterextension operatorcondition namespace": nil,
 		"subscriptions.operators.coreos.com":                               nil,
@@ -46,6 +50,20 @@ func init() {
 			if object != nil {
 				kinds[name] = reflect.TypeOf(object)
 			}
+		}
+	}
+}
+
+// scaledObject has the fields of KEDA's kind that the examples use.
+type scaledObject struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ScaleTargetRef                   autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
+		MinReplicaCount, MaxReplicaCount int32
+		Triggers                         []struct {
+			Type     string
+			Metadata map[string]string
 		}
 	}
 }
