@@ -132,6 +132,9 @@ func blockers(m *v1beta1.Memcached) []Blocker {
 	if m.Spec.Paused {
 		add(v1beta1.ReasonPaused, "nothing changes until spec.paused is false")
 	}
+	if l := m.Status.LimitedSize; l != nil {
+		add("Scale", l.Message)
+	}
 	if e := m.Status.External; e != nil && e.Message != "" {
 		add("External", e.Message)
 	}
