@@ -179,7 +179,7 @@ func TestEachClientGetsTheListAtATimeOfItsOwn(t *testing.T) {
 }
 
 func TestOptionsThatCannotBeMeasuredAreRejected(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-keys", "many"}, {"-mixed", "1s"}, {"-before", "1s"}} {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-keys", "many"}, {"-mixed", "1s"}, {"-before", "1s"}, {"-only", "none"}} {
 		flags := flag.NewFlagSet("", flag.ContinueOnError)
 		o := optionsOf(flags)
 		if err := flags.Parse(args); err != nil {

@@ -192,7 +192,7 @@ func (d document) missed(n int) (missed error) {
 		bytes := of(func(f figures) float64 { return f.bytes }).Median
 		miss(bytes > 64, v, "the agents use %.0f bytes for each moved item, want 64 at most", bytes)
 	}
-	if of, without := spreads[warm.name].Median, spreads[cold.name].Median; len(d.results) > 1 {
+	if of, without := spreads[warm.name].Median, spreads[cold.name].Median; without > 0 {
 		miss(of > without/5, warm, "%.0f stale reads, want a fifth of %.0f at most", of, without)
 	}
 	return missed

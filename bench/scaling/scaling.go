@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,13 +84,16 @@ type options struct {
 	// mixed is how long clients with the former list and with the new one run beside each other, before and after how long the load runs
 	// before each change and after it.
 	mixed, before, after time.Duration
-	variants             []variant
+	// only is the name of the variant that is measured; empty means all.
+	only     string
+	variants []variant
 }
 
 func optionsOf(flags *flag.FlagSet) *options {
 	o := &options{variants: variants}
 	flags.StringVar(&o.version, "version", os.Getenv("MEMCACHED_NEWEST"), "`version` of memcached; empty means the operator's default")
 	flags.StringVar(&o.numbers, "keys", "20000,1000000", "`numbers` of keys of a shard; those after the first one are measured in one round, of this operator")
+	flags.StringVar(&o.only, "only", "", "`name` of the variant that is measured; empty means all")
 	flags.IntVar(&o.rate, "rate", 3000, "operations per second on all shards")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each variant is measured")
 	flags.DurationVar(&o.mixed, "mixed", time.Minute, "time in which the clients get the new list, one after the other")
@@ -102,6 +106,11 @@ func optionsOf(flags *flag.FlagSet) *options {
 func (o options) runs() ([]options, error) {
 	if o.rounds < 1 || o.mixed < atOnce || o.before < 4*load.Every || o.after < load.Every {
 		return nil, fmt.Errorf("use at least -rounds 1, -mixed %s, -before %s and -after %s", atOnce, 4*load.Every, load.Every)
+	}
+	if o.only != "" {
+		if o.variants = slices.DeleteFunc(slices.Clone(o.variants), func(v variant) bool { return v.name != o.only }); len(o.variants) == 0 {
+			return nil, fmt.Errorf("-only is %q, which is no variant", o.only)
+		}
 	}
 	var all []options
 	for text := range strings.SplitSeq(o.numbers, ",") {
