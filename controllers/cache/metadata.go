@@ -44,7 +44,7 @@ const (
 
 // labelsRead are the labels that the operator reads.
 var labelsRead = []string{
-	v1beta1.LabelName, v1beta1.LabelInstance, v1beta1.LabelManagedBy, v1beta1.LabelShard, v1beta1.LabelSchedule, batchv1.JobNameLabel,
+	v1beta1.LabelName, v1beta1.LabelInstance, v1beta1.LabelManagedBy, v1beta1.LabelShard, v1beta1.LabelSchedule, annotations.Listed, batchv1.JobNameLabel,
 }
 
 // annotationsRead returns the annotations that the operator reads of an object.

@@ -149,6 +149,7 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 		if ok && set.GetUID() == controller.UID && set.IsShards() {
 			obs.Pods[set.GetName()] = append(obs.Pods[set.GetName()], pod)
 		}
+		obs.HasRemains = obs.HasRemains || !ok && pod.DeletionTimestamp == nil
 	}
 	for _, pods := range obs.Pods {
 		slices.SortFunc(pods, shard.ComparePods)

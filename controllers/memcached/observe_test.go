@@ -38,6 +38,23 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 	}
 }
 
+// The records of the shards don't contain it, as long as it serves.
+func TestPodOfADeletedReplicaSetRemainsUntilItTerminates(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "size: 1")
+	env.Converge("cache")
+	before := env.observe("cache").HasRemains
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "remains", Namespace: env.Namespace, Labels: resources.Labels("cache")}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "cache-1", UID: "deleted", Controller: ptr.To(true)}}
+	pod.Spec.NodeName, pod.Spec.Containers = "node1", []corev1.Container{{Name: resources.Container, Image: "memcached"}}
+	env.Must(env.Admin.Create(env.Ctx, pod))
+	serves := env.observe("cache").HasRemains
+	env.Must(env.Admin.Delete(env.Ctx, pod))
+	if terminates := env.observe("cache").HasRemains; before || !serves || terminates {
+		t.Errorf("without such a pod %t, with one %t, while it terminates %t", before, serves, terminates)
+	}
+}
+
 func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "size: 2")

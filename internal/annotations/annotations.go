@@ -55,6 +55,9 @@ const (
 	TransferOf = "cache.memcached-operator.io/transfer-of"
 )
 
+// Listed is the label of the pods that stay while other shards leave: the ID of the scaling. The selector of a Service has no negation.
+const Listed = "cache.memcached-operator.io/listed"
+
 // Values of the label app.kubernetes.io/name on pods that no Service, budget or policy of a
 // shard selects.
 const (

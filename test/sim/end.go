@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,6 +26,9 @@ func (w *World) End() string {
 			case simtest.KindSecret: // stays when there are no shards any more, or the mode is Disabled
 			default:
 				lines = append(lines, fmt.Sprintf("%s %s %v", k, name, w.Server.Now[k][name].GetLabels()))
+				if service, ok := w.Server.Now[k][name].(*corev1.Service); ok {
+					lines = append(lines, fmt.Sprintf("Service %s selects %v", name, service.Spec.Selector))
+				}
 			}
 		}
 	}
@@ -41,7 +45,9 @@ func (w *World) End() string {
 			lines = append(lines, fmt.Sprintf("pod of %s that runs nothing", pod.Labels[v1beta1.LabelInstance]))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("pod of %s: %s %s %s serves %t, labels %v", p.Shard, p.Image, p.Arguments, simtest.ResourcesText(p.ResourcesOf(pod)), p.Serves, pod.Labels))
+		labels := maps.Clone(pod.Labels)
+		delete(labels, annotations.Listed) // stays until the pod is replaced, and nothing selects it
+		lines = append(lines, fmt.Sprintf("pod of %s: %s %s %s serves %t, labels %v", p.Shard, p.Image, p.Arguments, simtest.ResourcesText(p.ResourcesOf(pod)), p.Serves, labels))
 	}
 	slices.Sort(lines)
 	for _, m := range simtest.All[*v1beta1.Memcached](w.Server) {

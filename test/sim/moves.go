@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -79,6 +80,30 @@ func (w *World) watchList(before, after *v1beta1.Memcached) {
 			if isTarget := s.From > s.To || ordinal >= int(s.From); isTarget && !isReady {
 				w.breaks("the list of Memcached %s changes from %d to %d shards, and shard %s hasn't the items of scaling %+v", before.Name, was, is, shard, *s)
 			}
+		}
+	}
+}
+
+// watchRecords looks at a change of a headless Service while shards leave, or when they have left: it removes the pods of these only, and
+// adds none of them.
+func (w *World) watchRecords(was, is *corev1.Service) {
+	m := simtest.Get[*v1beta1.Memcached](w.Server, is.Name)
+	if m == nil || m.UID != w.operator.uid || was.Spec.Selector[annotations.Listed] == is.Spec.Selector[annotations.Listed] {
+		return
+	}
+	w.happened["records without shards that leave"]++
+	listed := len(m.Status.Servers)
+	if s := m.Status.Scaling; s != nil && s.PublishTime != nil {
+		listed = int(s.To)
+	}
+	selects := func(service *corev1.Service, pod *corev1.Pod) bool {
+		return labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(pod))
+	}
+	for _, pod := range w.livePods() {
+		shard := simtest.ShardOf(pod)
+		ordinal, ok := resources.Ordinal(m.Name, shard)
+		if leaves := ordinal >= listed; ok && !w.drifted[shard] && simtest.IsReady(pod) && selects(is, pod) == leaves && selects(was, pod) != leaves {
+			w.breaks("of %d shards that clients know, the records of %s change for pod %s: %v", listed, m.Name, pod.Name, is.Spec.Selector)
 		}
 	}
 }

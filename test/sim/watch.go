@@ -234,6 +234,9 @@ func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, aft
 	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
+	if service, ok := before.(*corev1.Service); ok && after != nil {
+		w.watchRecords(service, after.(*corev1.Service))
+	}
 	if restore, ok := after.(*v1beta1.MemcachedRestore); ok && before == nil {
 		w.watchRefill(restore)
 	}

@@ -37,6 +37,8 @@ type Observation struct {
 	Objects map[resources.Key]Object
 	// Pods by the name of their shard, ordered by shard.ComparePods.
 	Pods map[string][]*corev1.Pod
+	// HasRemains is whether a pod serves whose ReplicaSet was deleted. The garbage collector will delete it.
+	HasRemains bool
 	// Shards that should exist whose ReplicaSet belongs to this Memcached, by ordinal.
 	Shards []shard.Observation
 	// Names of the shards that should exist, by ordinal.

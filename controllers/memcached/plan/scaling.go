@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -58,7 +59,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		}
 		p.Status, p.Actions.RequeueAfter = current, scalingPoll
 		p.advance(obs, shards, options)
-	case p.Status == nil || m.Status.Size != p.Status.To:
+	case p.Status == nil || m.Status.Size != p.Status.To || obs.HasRemains:
 	case p.Status.To != resources.Size(m):
 		p.Status = beginScaling(m, p.Status.To, obs.Now)
 	default:
@@ -69,8 +70,14 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 	}
 	for ordinal, name := range obs.Names { // one that will be deleted doesn't serve before
 		for _, pod := range obs.Pods[name] {
-			if want := p.requests[ordinal]; pod.Annotations[annotations.Scaling] != want && pod.DeletionTimestamp == nil && !podresult.IsFinished(pod) {
-				p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Scaling, orNil(want)))
+			if pod.DeletionTimestamp != nil || podresult.IsFinished(pod) {
+				continue
+			}
+			if want := p.requests[ordinal]; pod.Annotations[annotations.Scaling] != want {
+				p.Actions.Patch = join(p.Actions.Patch, Annotate(pod, annotations.Scaling, orNil(want)))
+			}
+			if want := resources.ListedAs(m, ordinal); want != "" && pod.Labels[annotations.Listed] != want { // a former one has no effect
+				p.Actions.Patch = join(p.Actions.Patch, PodPatch{Pod: pod, Body: map[string]any{"metadata": map[string]any{"labels": map[string]any{annotations.Listed: want}}}})
 			}
 		}
 	}
@@ -119,6 +126,8 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 	switch {
 	case reports.problems == reports.targets && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying, v1beta1.ScalingPublishing):
 		p.finish(reports.problem)
+	case is(v1beta1.ScalingWaiting) && !isOffered(obs, s):
+		s.Message, s.PublishTime = fmt.Sprintf("publishing the list of %d shards", s.To), new(metav1.NewTime(obs.Now.Truncate(time.Second)))
 	case is(v1beta1.ScalingWaiting):
 		at, why := switchedAt(obs, s)
 		s.Message, p.WaitsForUser, p.Actions.RequeueAfter = why, at.IsZero(), switchPoll
@@ -238,6 +247,17 @@ func awaitedRestore(obs *observation.Observation) string {
 	return ""
 }
 
+// isOffered reports whether clients can get the new list: from the status, from auto discovery, and from the records of the headless
+// Service.
+func isOffered(obs *observation.Observation, s *v1beta1.ScalingStatus) bool {
+	m, headless := obs.Memcached, obs.Objects[resources.HeadlessKey(obs.Memcached)]
+	if m.Spec.Access.Discovery.IsEnabled() && (m.Status.Discovery == nil || m.Status.Discovery.Size != s.To) {
+		return false
+	}
+	service, ok := headless.APIObject.(*corev1.Service)
+	return len(m.Status.Servers) == int(s.To) && (headless.Owner == observation.Foreign || ok && service.Spec.Selector[annotations.Listed] == resources.ListedAs(m, 0))
+}
+
 // switchedAt returns when no client has the former list; zero until the user says so. why describes what that depends on.
 func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
 	m, since := obs.Memcached, s.PublishTime.Time
@@ -245,8 +265,6 @@ func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time
 	switch restore := awaitedRestore(obs); {
 	case restore != "":
 		return obs.Now.Add(switchPoll), restore
-	case len(m.Status.Servers) != int(s.To) || discovers && (published == nil || published.Size != s.To):
-		return obs.Now.Add(scalingPoll), fmt.Sprintf("publishing the list of %d shards", s.To)
 	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
 		return obs.Now, ""
 	case discovers && published.LastChangeTime.After(since):

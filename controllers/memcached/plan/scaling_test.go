@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -48,6 +51,12 @@ func during(t *testing.T, from, to int32, step v1beta1.ScalingStep) *observation
 	obs.Memcached.Status.Scaling = &v1beta1.ScalingStatus{ID: "id", From: from, To: to, Step: step, PublishTime: &metav1.Time{Time: obs.Now.Add(-time.Minute)}}
 	plantest.Read(obs)
 	return obs
+}
+
+// selects lets the headless Service select the pods with a label.
+func selects(obs *observation.Observation, id string) {
+	key := resources.HeadlessKey(obs.Memcached)
+	obs.Objects[key] = observation.Object{APIObject: &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{annotations.Listed: id}}}}
 }
 
 // reports lets the agent of a shard report that it has completed a step.
@@ -193,7 +202,15 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 			obs := during(t, c.from, c.to, step)
 			var got []string
 			for _, patch := range plantest.Plan(obs).Actions.Patch {
-				text, _ := patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling].(string)
+				metadata := patch.Body["metadata"].(map[string]any)
+				if labels, ok := metadata["labels"].(map[string]any); ok {
+					metav1.SetMetaDataLabel(&patch.Pod.ObjectMeta, annotations.Listed, labels[annotations.Listed].(string))
+				}
+				requests, ok := metadata["annotations"].(map[string]any)
+				if !ok {
+					continue
+				}
+				text, _ := requests[annotations.Scaling].(string)
 				request, err := agentwire.ParseScaling(text)
 				if err != nil || request == nil {
 					t.Fatalf("%s: %q, %v", step, text, err)
@@ -223,6 +240,75 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 				t.Errorf("%s: afterwards, %d requests are removed", step, len(removed))
 			}
 		}
+	}
+}
+
+// While shards leave, the others have a label: their pods from the beginning, and the headless Service selects it from the publication
+// until no pod of the leaving ones serves.
+func TestRecordsContainNoShardThatLeaves(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to    int32
+		step        v1beta1.ScalingStep
+		isPublished bool
+		label       string // of the pods that stay
+		selected    string // by the Service
+	}{
+		"while items are copied":      {3, 2, v1beta1.ScalingCopying, false, "id", ""},
+		"while both lists are used":   {3, 2, v1beta1.ScalingWaiting, true, "id", "id"},
+		"while shards are deleted":    {3, 2, v1beta1.ScalingFinishing, true, "id", "id"},
+		"without the items":           {3, 2, v1beta1.ScalingFinishing, false, "id", ""},
+		"while new shards are listed": {2, 3, v1beta1.ScalingWaiting, true, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := during(t, c.from, c.to, c.step)
+			if !c.isPublished {
+				obs.Memcached.Status.Scaling.PublishTime = nil
+			}
+			metav1.SetMetaDataLabel(&obs.Pods["cache-1"][0].ObjectMeta, annotations.Listed, "former")
+			p := plantest.Plan(obs)
+			patched := map[string]any{}
+			for _, patch := range p.Scaling.Actions.Patch {
+				if labels, ok := patch.Body["metadata"].(map[string]any)["labels"].(map[string]any); ok {
+					patched[patch.Pod.Name] = labels[annotations.Listed]
+				}
+			}
+			want := map[string]any{}
+			if c.label != "" {
+				want = map[string]any{"cache-0-x": c.label, "cache-1-x": c.label}
+			}
+			if diff := cmp.Diff(want, patched); diff != "" {
+				t.Errorf("the pods' labels (-want +got):\n%s", diff)
+			}
+			build := resources.NewBuilder(obs.Memcached, resources.Options{})
+			for _, d := range build.Desired(plan.DesiredShards(obs, p.Shards, rollout.Decision{}, "", p.Scaling)) {
+				want, got := "", ""
+				ordinal, isShards := d.Key.Ordinal("cache")
+				switch o := build.Build(d).Apply.(type) {
+				case *corev1ac.ServiceApplyConfiguration:
+					got = o.Spec.Selector[annotations.Listed]
+					if d.Key == resources.HeadlessKey(obs.Memcached) {
+						want = c.selected
+					}
+				case *appsv1ac.ReplicaSetApplyConfiguration:
+					got = o.Spec.Template.Labels[annotations.Listed]
+					if isShards && ordinal < int(c.to) {
+						want = c.label
+					}
+					if o.Labels[annotations.Listed] != "" || o.Spec.Selector.MatchLabels[annotations.Listed] != "" {
+						t.Errorf("%s is selected by the label", d.Key)
+					}
+				}
+				if got != want {
+					t.Errorf("%s has %q, want %q", d.Key, got, want)
+				}
+				if changed := d; want != "" {
+					changed.Listed = ""
+					if have := obs.Objects[d.Key]; observation.NewVersion(obs.Memcached, d, have) == observation.NewVersion(obs.Memcached, changed, have) {
+						t.Errorf("%s is up to date with either label", d.Key)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -307,6 +393,10 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			discovers(obs, 3, 100*time.Second)
 		}, false, false, 20 * time.Second},
 		"discovery lists the former ones": {func(obs *observation.Observation) { confirms(obs, "id"); discovers(obs, 2, time.Hour) }, false, false, 2 * time.Second},
+		"the records have others": {func(obs *observation.Observation) {
+			confirms(obs, "id")
+			selects(obs, "former")
+		}, false, false, 2 * time.Second},
 		"the status lists the former ones": {func(obs *observation.Observation) {
 			confirms(obs, "id")
 			obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:2]
@@ -323,6 +413,9 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			p := plantest.Plan(obs).Scaling
 			if closes := p.Status.Step == v1beta1.ScalingClosing; closes != c.closes || p.WaitsForUser != c.asks || strings.Contains(p.Status.Message, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id") != c.asks {
 				t.Errorf("it waits for the user: %t, %+v", p.WaitsForUser, p.Status)
+			}
+			if publishes := strings.HasPrefix(p.Status.Message, "publishing"); publishes != p.Status.PublishTime.Time.Equal(obs.Now) {
+				t.Errorf("the time begins with the publication: %+v", p.Status)
 			}
 			if !c.closes && p.Actions.RequeueAfter != c.after {
 				t.Errorf("again in %s, want %s", p.Actions.RequeueAfter, c.after)
@@ -341,7 +434,11 @@ func TestNextChangeOfTheSizeFollowsTheFirst(t *testing.T) {
 	if s := plantest.Plan(obs).Scaling.Status; s.From != 3 || s.To != 2 || s.Step != v1beta1.ScalingPreparing || s.ID == "id" || s.PublishTime != nil {
 		t.Errorf("%+v", s)
 	}
-	obs.Memcached.Status.Size = 2
+	obs.HasRemains = true
+	if s := plantest.Plan(obs).Scaling.Status; s.ID != "id" {
+		t.Errorf("the next change begins while a pod of this one serves: %+v", s)
+	}
+	obs.HasRemains, obs.Memcached.Status.Size = false, 2
 	if s := plantest.Plan(obs).Scaling.Status; s.Step != v1beta1.ScalingFinishing || resources.SizesOf(obs.Memcached).Exist != 3 {
 		t.Errorf("the next change begins before this one is over: %+v", s)
 	}

@@ -62,6 +62,9 @@ func (k Key) Ordinal(memcached string) (int, bool) {
 	return Ordinal(memcached, name)
 }
 
+// HeadlessKey returns the key of the Service whose DNS name resolves to all shards.
+func HeadlessKey(m *v1beta1.Memcached) Key { return Key{KindService, m.Name} }
+
 // DiscoveryName returns the name of the Service with the endpoint of spec.access.discovery.
 func DiscoveryName(memcached string) string { return memcached + "-discovery" }
 
@@ -84,7 +87,7 @@ func Keys(m *v1beta1.Memcached) []Key {
 	if hasNetworkPolicy(m) {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
-	keys = append(keys, Key{KindService, m.Name})
+	keys = append(keys, HeadlessKey(m))
 	if m.Spec.Access.Discovery.IsEnabled() {
 		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
 	}
@@ -240,7 +243,10 @@ type Desired struct {
 	Shard *Shard
 	// KeepsShards is whether a PodDisruptionBudget refuses all evictions.
 	KeepsShards bool
-	ordinal     int
+	// Listed is the label of the pods that stay while other shards leave: of those that a ReplicaSet creates, and that the headless
+	// Service selects; empty for none.
+	Listed  string
+	ordinal int
 }
 
 // Object is a desired object as the operator writes it.
@@ -284,8 +290,10 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 		if ordinal, isShard := key.Ordinal(b.name); isShard {
 			d.ordinal = ordinal
 			if key.Kind == KindReplicaSet {
-				d.Shard = &shards[ordinal]
+				d.Shard, d.Listed = &shards[ordinal], ListedAs(b.memcached, ordinal)
 			}
+		} else if s := b.memcached.Status.Scaling; key == HeadlessKey(b.memcached) && s != nil && s.PublishTime != nil {
+			d.Listed = ListedAs(b.memcached, 0)
 		}
 		all = append(all, d)
 	}
@@ -306,8 +314,8 @@ func (b *Builder) Build(d Desired) Object {
 			o.Apply = b.shardService(d)
 		case d.ordinal >= 0:
 			o.Apply = b.externalService(d)
-		case d.Key.Name == b.name:
-			o.Apply = b.headlessService()
+		case d.Key == HeadlessKey(b.memcached):
+			o.Apply = b.headlessService(d)
 		default:
 			o.Apply = b.discoveryService()
 		}
@@ -358,13 +366,13 @@ func (b *Builder) serviceSpec() *corev1ac.ServiceSpecApplyConfiguration {
 	return spec.WithIPFamilies(access.IPFamilies...)
 }
 
-// headlessService returns the Service whose DNS name resolves to all shards, and that gives each
+// headlessService returns the Service whose DNS name resolves to all shards that clients know, and that gives each
 // pod a DNS name.
-func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
+func (b *Builder) headlessService(d Desired) *corev1ac.ServiceApplyConfiguration {
 	return b.internalService(b.name, b.labels).
 		WithSpec(b.serviceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
-			WithSelector(b.labels).
+			WithSelector(d.listed(b.labels)).
 			WithPorts(servicePorts()...))
 }
 
@@ -442,7 +450,7 @@ func (b *Builder) replicaSet(d Desired) *appsv1ac.ReplicaSetApplyConfiguration {
 		WithSpec(appsv1ac.ReplicaSetSpec().
 			WithReplicas(replicas).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
-			WithTemplate(b.podTemplate(d.Key.Name, labels, d.Shard)))
+			WithTemplate(b.podTemplate(d.Key.Name, d.listed(labels), d.Shard)))
 }
 
 // shardLabels returns the labels of a shard's objects. They select its pod.

@@ -3,6 +3,7 @@ package resources
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
 
@@ -84,6 +86,24 @@ func resizes(m *v1beta1.Memcached) bool {
 func GetsKeys(m *v1beta1.Memcached, s *v1beta1.ScalingStatus, ordinal int) bool {
 	from, to := int(s.From), int(s.To)
 	return ordinal < to && (from > to || ordinal >= from || m.Spec.Access.Hashing != nil && ring.Reshuffles(string(m.Spec.Access.Hashing.Algorithm), from, to))
+}
+
+// ListedAs returns the label of the pods of a shard that stays while others leave; empty for none.
+func ListedAs(m *v1beta1.Memcached, ordinal int) string {
+	if s := m.Status.Scaling; s != nil && s.To < s.From && ordinal < int(s.To) {
+		return s.ID
+	}
+	return ""
+}
+
+// listed returns labels with that of the pods that stay.
+func (d Desired) listed(labels map[string]string) map[string]string {
+	if d.Listed == "" {
+		return labels
+	}
+	labels = maps.Clone(labels)
+	labels[annotations.Listed] = d.Listed
+	return labels
 }
 
 // ColdReason returns why no items move when the number of shards changes, and what to do; empty if they can. From a number to
