@@ -73,6 +73,9 @@ func (p *plugin) requestPurge(ctx context.Context, c *cluster.Cluster, m *v1beta
 			case v1beta1.TransferFailed:
 				return nil, fmt.Errorf("%s isn't purged: %s", m.Name, s.Message)
 			}
+			if s.Message != "" && s.Message != message {
+				fmt.Fprintf(p.progress, "%s: %s\n", m.Name, s.Message)
+			}
 			message = s.Message
 		}
 		if c.Now().Sub(began) >= timeout || !p.pause(ctx, lookAtShard) {

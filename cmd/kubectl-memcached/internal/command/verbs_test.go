@@ -126,7 +126,7 @@ func TestPurgeDeletesOnlyWithConfirmation(t *testing.T) {
 			"SHARD    ITEMS  BYTES\ncache-0  0      0\nNo shard has such items\n", "", "DryRun-" + stamped},
 		"no ring":                      {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferFailed, Message: "no ring"}}, exitFailed, "", "cache isn't purged: no ring", "DryRun-" + stamped},
 		"too long":                     {"--yes --timeout=0s", nil, exitFailed, "", "requires release 1.1.0", "DryRun-" + stamped},
-		"it waits":                     {"", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferPending, Message: "waiting for shard cache-1"}}, exitFailed, "", "waiting for shard cache-1", "DryRun-" + stamped},
+		"it waits":                     {"", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferPending, Message: "waiting for shard cache-1"}, {Phase: v1beta1.TransferRunning, Message: "waiting for shard cache-1"}}, exitFailed, "", "waiting for shard cache-1", "DryRun-" + stamped},
 		"an answer to another request": {"--timeout=0s", []v1beta1.PurgeStatus{{Request: "DryRun-1", Phase: v1beta1.TransferComplete}}, exitFailed, "", "requires release 1.1.0", "DryRun-" + stamped},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +148,9 @@ func TestPurgeDeletesOnlyWithConfirmation(t *testing.T) {
 			w.want(w.run(append([]string{"purge", "cache"}, strings.Fields(c.args)...)...), c.code, c.out, c.err)
 			if got := request(); got != c.request {
 				t.Errorf("the annotation is %q", got)
+			}
+			if progress := w.progress.String(); strings.Contains(c.err, "waiting") && progress != "cache: "+c.err+"\n" {
+				t.Errorf("the progress is %q", progress)
 			}
 		})
 	}
