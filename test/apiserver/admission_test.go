@@ -24,10 +24,15 @@ func TestScaleSubresourceSetsTheSize(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "size: 2")
 	m := env.Converge("cache")
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))
-	env.Must(admin.SubResource("scale").Patch(env.Ctx, m, patch))
-	m = env.Converge("cache")
-	if *m.Spec.Size != 3 || m.Status.Size != 3 || !strings.Contains(m.Status.Selector, v1beta1.LabelInstance+"=cache") {
+	to := func(replicas int) {
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+		env.Must(admin.SubResource("scale").Patch(env.Ctx, m, patch, client.FieldOwner("hpa")))
+		m = env.Converge("cache")
+	}
+	if to(1); m.Status.Size != 2 || m.Status.LimitedSize.Size != 2 || !strings.HasPrefix(m.Status.LimitedSize.Message, "hpa set") {
+		t.Errorf("size %d, status %+v", *m.Spec.Size, m.Status)
+	}
+	if to(3); *m.Spec.Size != 3 || m.Status.Size != 3 || m.Status.LimitedSize != nil || !strings.Contains(m.Status.Selector, v1beta1.LabelInstance+"=cache") {
 		t.Errorf("size %d, status %+v", *m.Spec.Size, m.Status)
 	}
 }
