@@ -378,7 +378,7 @@ func TestTargetReportsThatItsSourceWasLostWhileBothServed(t *testing.T) {
 		"dies":             func(s *script) { s.link.Abort() },
 		"only sends beats": func(*script) {},
 		"is silent":        func(s *script) { s.stop() },
-		"fails":            func(s *script) { _ = s.link.Send(kindError, failureOf(errTest)) },
+		"fails":            func(s *script) { _ = s.link.Fail(errTest) },
 		"sends a value":    func(s *script) { _ = s.link.SendContent(kindConfirm, []byte("x")) },
 	}
 	for name, fail := range failures {

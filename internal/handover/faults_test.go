@@ -266,7 +266,7 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 		"only sends beats": func(*script) {},
 		"is silent":        func(s *script) { s.stop() },
 		"sends garbage":    func(s *script) { _, _ = s.link.Conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
-		"fails":            func(s *script) { _ = s.link.Send(kindError, failureOf(errTest)) },
+		"fails":            func(s *script) { _ = s.link.Fail(errTest) },
 		"sends a command":  func(s *script) { _ = s.link.Send(kindPass, nil) },
 	}
 	for name, fail := range failures {

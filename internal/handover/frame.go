@@ -3,8 +3,6 @@ package handover
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -48,23 +46,18 @@ const (
 	itemHeadSize = 1 + 1 + 4 + 8
 )
 
-// limitOf returns the largest content of a frame in bytes, and false for an unknown kind.
-func limitOf(k kind) (uint32, bool) {
-	switch k {
-	case kindPass, kindFollow, kindFinish, peerlink.KindBeat:
-		return 0, true
-	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
-		return maxMessage, true
-	case kindState: // in base64
-		return 2 * MaxState, true
-	case kindRemoved, kindAsk:
-		return maxRemoved, true
-	case kindName:
-		return protocol.MaxKey, true
-	case kindItem:
-		return itemHeadSize + protocol.MaxKey + protocol.MaxValue, true
-	}
-	return 0, false
+var frames = peerlink.Protocol{
+	Limits: map[kind]uint32{
+		kindPass: 0, kindFollow: 0, kindFinish: 0, kindRemoved: maxRemoved, kindAsk: maxRemoved, kindName: protocol.MaxKey,
+		kindHello: maxMessage, kindOffer: maxMessage, kindDone: maxMessage, kindAcknowledge: maxMessage, kindConfirm: maxMessage, kindError: maxMessage,
+		kindState: 2 * MaxState, // in base64
+		kindItem:  itemHeadSize + protocol.MaxKey + protocol.MaxValue,
+	},
+	Failed: kindError,
+	Errors: map[string]error{
+		"NotTerminating": ErrNotStarted, // agents of release 1.0.0 know this code
+		"Busy":           ErrBusy, "Impossible": ErrImpossible,
+	},
 }
 
 type hello struct {
@@ -133,50 +126,6 @@ type acknowledgement struct {
 
 type confirmation struct {
 	Milliseconds int64 // since the source's memcached stopped
-}
-
-// failure names an error, so that the peer can recognize it.
-type failure struct {
-	Code, Message string
-}
-
-const (
-	codeNotStarted = "NotTerminating" // agents of release 1.0.0 know this value
-	codeBusy       = "Busy"
-	codeImpossible = "Impossible"
-	codeFailed     = "Failed"
-
-	maxFailure = 1 << 10
-)
-
-func failureOf(err error) failure {
-	f := failure{Code: codeFailed, Message: err.Error()}
-	switch {
-	case errors.Is(err, ErrNotStarted):
-		f.Code = codeNotStarted
-	case errors.Is(err, ErrBusy):
-		f.Code = codeBusy
-	case errors.Is(err, ErrImpossible), errors.Is(err, memfile.ErrLayout):
-		f.Code = codeImpossible
-	}
-	// A control character has six bytes as JSON.
-	f.Message = f.Message[:min(len(f.Message), maxFailure)]
-	for text, _ := json.Marshal(f.Message); len(text) > 2*maxFailure; text, _ = json.Marshal(f.Message) {
-		f.Message = f.Message[:len(f.Message)/2]
-	}
-	return f
-}
-
-func (f failure) err() error {
-	switch f.Code {
-	case codeNotStarted:
-		return ErrNotStarted
-	case codeBusy:
-		return ErrBusy
-	case codeImpossible:
-		return fmt.Errorf("%w: %q", ErrImpossible, f.Message)
-	}
-	return fmt.Errorf("the source failed: %q", f.Message)
 }
 
 // received is an item whose value follows in the stream.

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"bufio"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -26,14 +25,6 @@ func identity(key []byte) (*tls.Config, error) {
 type link struct{ *peerlink.Link }
 
 func newLink(conn net.Conn) *link { return &link{peerlink.New(conn, frames)} }
-
-var frames = peerlink.Protocol{Limit: limitOf, Failed: kindError, Failure: func(r *bufio.Reader, size int) error {
-	f, err := peerlink.ReadMessage[failure](r, size)
-	if err != nil {
-		return err
-	}
-	return f.err()
-}}
 
 // sendItem buffers an item.
 func (l *link) sendItem(item *memfile.Item) error {

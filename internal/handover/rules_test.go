@@ -470,7 +470,7 @@ func TestFailureFitsIntoAFrame(t *testing.T) {
 	for _, message := range []string{"short", strings.Repeat("x", 5000), strings.Repeat("\x01", 5000), strings.Repeat("\xff", 5000)} {
 		near, far := fake.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, far) }()
-		if err := newLink(near).Send(kindError, failureOf(fmt.Errorf("%w: %s", ErrImpossible, message))); err != nil {
+		if err := newLink(near).Fail(fmt.Errorf("%w: %s", ErrImpossible, message)); err != nil {
 			t.Errorf("%.9q: %v", message, err)
 		}
 	}

@@ -188,7 +188,10 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 	if !IsNotReady(err) { // the target tries again twice a second
 		log.Info("A handover session failed", "reason", err)
 	}
-	_ = l.Send(kindError, failureOf(err))
+	if errors.Is(err, memfile.ErrLayout) {
+		err = fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	_ = l.Fail(err)
 }
 
 // claim makes a session the only one. An earlier session of the same pod stops first.

@@ -3,10 +3,10 @@ package handover
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -135,22 +135,12 @@ func (r *receiver) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, peerlink.OpenTimeout)
-	defer stop()
-	conn, err := r.DialContext.OrTCP()(ctx, "tcp", r.Source)
-	if err != nil {
-		return err
+	opened, err := peerlink.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return r.DialContext.OrTCP()(ctx, "tcp", r.Source) }, config, frames)
+	if errors.Is(err, peerlink.ErrOtherKey) {
+		err = fmt.Errorf("%w: %w", ErrImpossible, err)
 	}
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		if errors.Is(err, peerlink.ErrOtherKey) {
-			err = fmt.Errorf("%w: %w", ErrImpossible, err)
-		}
-		return err
-	}
-	r.link = newLink(secured)
-	return nil
+	r.link = &link{opened}
+	return err
 }
 
 // copy requests live passes, and then the end.

@@ -5,12 +5,14 @@ package peerlink
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,11 +48,45 @@ var ErrFrame = errors.New("invalid frame")
 
 // Protocol is what the frames of a link may be.
 type Protocol struct {
-	// Limit returns the largest content of a frame in bytes, and false for an unknown kind.
-	Limit func(Kind) (uint32, bool)
-	// Failed is the kind of frames with the failure of a peer. Failure reads one of size bytes.
-	Failed  Kind
-	Failure func(r *bufio.Reader, size int) error
+	// Limits are the largest contents of frames in bytes, by kind, but for beats.
+	Limits map[Kind]uint32
+	// Failed is the kind of frames with the failure of a peer, Errors are those that both sides know, by their code.
+	Failed Kind
+	Errors map[string]error
+}
+
+// maxFailure bounds the message of a failure in bytes. A control character has six of them as JSON.
+const maxFailure = 512
+
+// failure names an error, so that the peer can recognize it.
+type failure struct{ Code, Message string }
+
+// Fail sends why this side fails.
+func (l *Link) Fail(err error) error {
+	f := failure{"Failed", err.Error()}
+	for code, known := range l.protocol.Errors {
+		if errors.Is(err, known) {
+			f.Code = code
+		}
+	}
+	f.Message = f.Message[:min(len(f.Message), maxFailure)]
+	return l.Send(l.protocol.Failed, f)
+}
+
+// ReadFailure returns the failure in a frame of size bytes as an error.
+func (p Protocol) ReadFailure(r *bufio.Reader, size int) error {
+	f, err := ReadMessage[failure](r, size)
+	if err != nil {
+		return err
+	}
+	known, ok := p.Errors[f.Code]
+	if !ok {
+		return fmt.Errorf("the source failed: %q", f.Message)
+	}
+	if text := strings.TrimPrefix(strings.TrimPrefix(f.Message, known.Error()), ": "); text != "" {
+		return fmt.Errorf("%w: %q", known, text)
+	}
+	return known
 }
 
 // ReadHead returns kind and size of a frame, which is within the limits.
@@ -60,8 +96,8 @@ func (p Protocol) ReadHead(r *bufio.Reader) (Kind, int, error) {
 		return 0, 0, err
 	}
 	k, size := Kind(head[0]), binary.BigEndian.Uint32(head[1:])
-	limit, known := p.Limit(k)
-	if !known {
+	limit, known := p.Limits[k]
+	if !known && k != KindBeat {
 		return 0, 0, fmt.Errorf("%w: unknown kind %q", ErrFrame, head[0])
 	}
 	if size > limit {
@@ -107,6 +143,22 @@ type Link struct {
 	head []byte
 }
 
+// Dial returns a link over a connection to a source that has the same identity.
+func Dial(ctx context.Context, connect func(context.Context) (net.Conn, error), identity *tls.Config, p Protocol) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, OpenTimeout)
+	defer cancel()
+	conn, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.Client(conn, identity)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return New(secured, p), nil
+}
+
 // New returns a link over a connection, which it closes.
 func New(conn net.Conn, p Protocol) *Link {
 	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: Silence, WriteTimeout: StepTimeout}
@@ -133,7 +185,7 @@ func (l *Link) Send(k Kind, message any) error {
 		if content, err = json.Marshal(message); err != nil {
 			return err
 		}
-		if limit, _ := l.protocol.Limit(k); len(content) > int(limit) {
+		if len(content) > int(l.protocol.Limits[k]) {
 			return fmt.Errorf("%w: a message of %d bytes", ErrFrame, len(content))
 		}
 	}
@@ -221,5 +273,5 @@ func (l *Link) Unexpected(k Kind, size int) error {
 	if k != l.protocol.Failed {
 		return fmt.Errorf("%w: unexpected kind %q", ErrFrame, k)
 	}
-	return l.protocol.Failure(l.R, size)
+	return l.protocol.ReadFailure(l.R, size)
 }

@@ -6,25 +6,62 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
-// pair is what a target knows about a key that it shares with a source. Without a pair, the CASes are 0.
+// side is one of the two owners of a key.
+type side int
+
+const (
+	theirs side = iota // the source's
+	ours               // the target's
+)
+
+func (s side) other() side { return 1 - s }
+
+// state is what the last scan of one side has shown of a key, compared with its pair. Without a pair, what is there is changed.
+type state uint32
+
+const (
+	gone state = iota
+	same
+	changed
+)
+
+// pair is what a target knows about a key that it shares with a source: CAS and expiry of the items when they were equal, by side, each
+// in what its memcached uses. Without a pair, the own CAS is 0. That of the source is then 0 too, or of what can't be copied.
 type pair struct {
-	// CAS and expiry of the items when they were equal, each in what its memcached uses.
-	source, target               uint64
-	sourceExpires, targetExpires uint32
-	// shown is whether the sweep has shown the source's item, changed whether that isn't the one of the pair, seen whether
-	// the target has an item.
-	shown, changed, seen bool
+	cas     [2]uint64
+	expires [2]uint32
+	state   [2]state
+	// seen is whether the scan that runs has shown the key.
+	seen [2]bool
+}
+
+func (p pair) exists() bool { return p.cas[ours] != 0 }
+
+// show notes what a scan shows.
+func (p *pair) show(at side, cas uint64, expires uint32) {
+	p.seen[at], p.state[at] = true, same
+	if p.cas[at] != cas || differ(p.expires[at], min(expires, longestExpiry)) {
+		p.state[at] = changed
+	}
+}
+
+// tolerance is the difference between two readings of an expiry, in seconds.
+const tolerance = 2
+
+// differ compares two expiries of the same memcached.
+func differ(a, b uint32) bool {
+	return (a == 0) != (b == 0) || max(a, b)-min(a, b) > tolerance
 }
 
 const (
-	slotSize = 8 + 8 + 8 + 4 + 4
-	// Bits of the expiries, which are seconds since the start of memcached.
-	bitShown, bitChanged = 1 << 31, 1 << 30
-	bitSeen              = 1 << 31
-	expiryBits           = 1<<30 - 1
+	slotSize = 8 + 2*8 + 2*4
+	// The expiries are seconds since the start of memcached. Their highest bits are the state, and whether the key is seen.
+	longestExpiry = 1<<29 - 1
+	stateShift    = 29
+	bitSeen       = 1 << 31
 )
 
-// pairs are those with one source.
+// pairs are those with one source. Each key that a scan of the source has shown has a slot.
 type pairs struct{ *peerlink.Table }
 
 // pairsSize includes the second table of compact.
@@ -35,66 +72,79 @@ func newPairs(size int64) (*pairs, error) {
 	return &pairs{table}, err
 }
 
-func (t *pairs) get(at peerlink.Slot) pair {
+func (t *pairs) get(at peerlink.Slot) (p pair) {
 	slot := t.Memory[at+8 : at+slotSize]
-	of, to := binary.NativeEndian.Uint32(slot[16:]), binary.NativeEndian.Uint32(slot[20:])
-	return pair{binary.NativeEndian.Uint64(slot), binary.NativeEndian.Uint64(slot[8:]), of & expiryBits, to & expiryBits,
-		of&bitShown != 0, of&bitChanged != 0, to&bitSeen != 0}
+	for side := range p.cas {
+		p.cas[side] = binary.NativeEndian.Uint64(slot[8*side:])
+		bits := binary.NativeEndian.Uint32(slot[16+4*side:])
+		p.expires[side], p.state[side], p.seen[side] = bits&longestExpiry, state(bits&^bitSeen>>stateShift), bits&bitSeen != 0
+	}
+	return p
 }
 
 func (t *pairs) put(at peerlink.Slot, p pair) {
-	of, to := p.sourceExpires&expiryBits, p.targetExpires&expiryBits
-	for bit, set := range map[uint32]bool{bitShown: p.shown, bitChanged: p.changed} {
-		if set {
-			of |= bit
-		}
-	}
-	if p.seen {
-		to |= bitSeen
-	}
 	slot := t.Memory[at+8 : at+slotSize]
-	binary.NativeEndian.PutUint64(slot, p.source)
-	binary.NativeEndian.PutUint64(slot[8:], p.target)
-	binary.NativeEndian.PutUint32(slot[16:], of)
-	binary.NativeEndian.PutUint32(slot[20:], to)
-}
-
-// find returns the slot of a key, also if it is new. It returns false if there is no room for it.
-func (t *pairs) find(hash uint64) (at peerlink.Slot, ok bool) {
-	at, found := t.Find(hash)
-	return at, found || t.Take(at, hash)
-}
-
-// update changes what is known about a key that has a slot.
-func (t *pairs) update(hash uint64, change func(*pair)) {
-	if at, found := t.Find(hash); found {
-		p := t.get(at)
-		change(&p)
-		t.put(at, p)
+	for side := range p.cas {
+		bits := min(p.expires[side], longestExpiry) | uint32(p.state[side])<<stateShift
+		if p.seen[side] {
+			bits |= bitSeen
+		}
+		binary.NativeEndian.PutUint64(slot[8*side:], p.cas[side])
+		binary.NativeEndian.PutUint32(slot[16+4*side:], bits)
 	}
 }
 
-// sweep calls visit for each key, after which all marks are removed, and returns the number of pairs.
-func (t *pairs) sweep(visit func(hash uint64, p *pair)) (n int64) {
-	for at := peerlink.Slot(0); at < peerlink.Slot(len(t.Memory)); at += slotSize {
-		hash := t.Hash(at)
-		if hash == 0 {
-			continue
+// update changes what is known about a key, which gets a slot if take is set. It returns false for a key without a slot.
+func (t *pairs) update(hash uint64, take bool, change func(*pair)) bool {
+	at, found := t.Find(hash)
+	if !found && (!take || !t.Take(at, hash)) {
+		return false
+	}
+	p := t.get(at)
+	change(&p)
+	t.put(at, p)
+	return true
+}
+
+// find returns what is known about a key, and false for a key without a slot.
+func (t *pairs) find(hash uint64) (p pair, found bool) {
+	found = t.update(hash, false, func(of *pair) { p = *of })
+	return p, found
+}
+
+// each visits what is known about each key.
+func (t *pairs) each(visit func(hash uint64, p *pair)) {
+	for at := peerlink.Slot(0); int(at) < len(t.Memory); at += slotSize {
+		if hash := t.Hash(at); hash != 0 {
+			p := t.get(at)
+			visit(hash, &p)
+			t.put(at, p)
 		}
-		p := t.get(at)
-		visit(hash, &p)
-		if p.shown, p.changed, p.seen = false, false, false; p.target != 0 {
+	}
+}
+
+// end notes at the end of a scan of one side that it doesn't have what the scan hasn't shown. With forget, such keys are no pairs. It
+// returns the number of pairs.
+func (t *pairs) end(at side, forget bool) (n int64) {
+	t.each(func(_ uint64, p *pair) {
+		if !p.seen[at] {
+			p.state[at] = gone
+		}
+		p.seen[at] = false
+		switch {
+		case p.state == [2]state{gone, gone}:
+			*p = pair{}
+		case p.state[at] == gone && forget:
+			p.cas[ours] = 0
+		}
+		if p.exists() {
 			n++
 		}
-		t.put(at, p)
-	}
+	})
 	return n
 }
 
-// clear forgets all pairs and marks.
-func (t *pairs) clear() { t.sweep(func(_ uint64, p *pair) { *p = pair{} }) }
-
-// compact makes room in a table that is full of keys that are no pairs any more. No marks remain.
+// compact makes room in a table that is full of keys that neither side has any more.
 func (t *pairs) compact() error {
 	if !t.Full() {
 		return nil
@@ -105,12 +155,9 @@ func (t *pairs) compact() error {
 		return err
 	}
 	t.Table = table
-	former.sweep(func(hash uint64, p *pair) {
-		if p.target == 0 {
-			return
-		}
-		if at, ok := t.find(hash); ok {
-			t.put(at, *p)
+	former.each(func(hash uint64, p *pair) {
+		if *p != (pair{}) {
+			t.update(hash, true, func(of *pair) { *of = *p })
 		}
 	})
 	return former.Close()

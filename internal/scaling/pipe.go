@@ -6,23 +6,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
-// pipe sends requests to the own memcached, many of them before it reads their answers.
+// maxValue is the largest value that moves, in bytes. Larger ones stay with the source until the close, like keys without a pair.
+const maxValue = 4 << 20
+
+// item is what memcached has returned, or gets. The key and the value are valid until the next answer.
+type item struct {
+	key    []byte
+	binary bool
+	flags  uint32
+	// expires is in seconds of the clock of the memcached that has returned it; 0 for never.
+	expires uint32
+	cas     uint64
+	value   []byte
+}
+
+// pipe sends requests to a memcached, many of them before it reads their answers.
 type pipe struct {
 	Memcached
 	conn *protocol.BoundedConn
 	r    *bufio.Reader
 	stop func() bool
 	// run is the process that it is connected to.
-	run     string
-	clock   protocol.Clock
+	run   string
+	clock protocol.Clock
+	// flushes counts each flush_all.
 	flushes string
 
 	batch []byte
@@ -38,16 +56,6 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 	p := &pipe{Memcached: m, run: m.Run()}
 	opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
 	defer cancel()
-	settings, err := m.Server.QueryStats(opening, "stats settings")
-	if err != nil {
-		return nil, fmt.Errorf("reading memcached's settings: %w", err)
-	}
-	switch {
-	case settings[0]["cas_enabled"] != "yes":
-		return nil, fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
-	case settings[0]["dump_enabled"] == "no", settings[0]["lru_crawler"] == "no":
-		return nil, fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
-	}
 	conn, err := m.Server.Connect(opening)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to memcached: %w", err)
@@ -55,27 +63,43 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 	p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
 	p.r = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16)
-	if err := p.refresh(ctx); err != nil {
+	settings, err := p.stats("stats settings")
+	switch {
+	case err != nil:
+		err = fmt.Errorf("reading memcached's settings: %w", err)
+	case settings["cas_enabled"] != "yes":
+		err = fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
+	case settings["dump_enabled"] == "no", settings["lru_crawler"] == "no":
+		err = fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
+	default:
+		err = p.refresh()
+	}
+	if err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
+func (p *pipe) stats(request string) (protocol.Stats, error) {
+	if _, err := io.WriteString(p.conn, request+"\r\n"); err != nil {
+		return nil, err
+	}
+	return protocol.ReadStats(p.r)
+}
+
 // refresh reads memcached's clock and the number of flush_alls.
-func (p *pipe) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, peerlink.Silence)
-	defer cancel()
-	stats, err := p.Server.QueryStats(ctx, "stats")
+func (p *pipe) refresh() error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	stats, err := p.stats("stats")
 	if err != nil {
 		return fmt.Errorf("reading memcached's clock: %w", err)
 	}
-	clock, err := protocol.ClockOf(stats[0], time.Now())
-	if err != nil {
-		return err
-	}
-	p.clock, p.flushes = clock.Best(p.clock), stats[0]["cmd_flush"]
-	return p.check()
+	clock, err := protocol.ClockOf(stats, time.Now())
+	p.clock, p.flushes = clock.Best(p.clock), stats["cmd_flush"]
+	return err
 }
 
 // check returns an error unless memcached is still the process that it was. Its scans and stats are of that one then.
@@ -88,10 +112,13 @@ func (p *pipe) check() error {
 	}
 	line, err := p.r.ReadSlice('\n')
 	if err == nil && (string(line) != "MN\r\n" || p.run == "" || p.Run() != p.run) {
-		err = errors.New("memcached has started again")
+		err = errRestarted
 	}
 	return err
 }
+
+// errRestarted means that a CAS means nothing.
+var errRestarted = errors.New("memcached has started again")
 
 func (p *pipe) close() {
 	p.stop()
@@ -103,20 +130,8 @@ func (p *pipe) seconds(at time.Time) uint32 {
 	return uint32(min(max(math.Round(at.Sub(p.clock.Zero).Seconds()), 1), math.MaxUint32))
 }
 
-// now returns what memcached's clock shows, in milliseconds.
-func (p *pipe) now() int64 { return time.Since(p.clock.Zero).Milliseconds() }
-
-// get requests an item. Without " v" in flags, then gets no value. Fetched locked (h), an item has the CAS of its value.
-func (p *pipe) get(key []byte, flags string, then func(protocol.Head, []byte) error) error {
-	var ok bool
-	if p.batch, ok = protocol.AppendMetaGet(p.batch, key, flags); !ok {
-		return errors.Join(p.barrier(), then(protocol.Head{Code: protocol.MetaMiss}, nil))
-	}
-	return p.add(then)
-}
-
 // set stores an item that expires at a time, the zero time for never, if its CAS is compare. 0 compares nothing.
-func (p *pipe) set(i item, expires time.Time, compare uint64, then func(protocol.Head, []byte) error) error {
+func (p *pipe) set(i *item, expires time.Time, compare uint64, then func(protocol.Head, []byte) error) error {
 	var ok bool
 	if exptime := p.clock.Exptime(expires); i.binary {
 		p.batch, ok = protocol.AppendMetaSetEncoded(p.batch, i.key, len(i.value), uint64(i.flags), exptime)
@@ -124,7 +139,7 @@ func (p *pipe) set(i item, expires time.Time, compare uint64, then func(protocol
 		p.batch, ok = protocol.AppendMetaSet(p.batch, i.key, len(i.value), uint64(i.flags), exptime, false)
 	}
 	if !ok {
-		return errors.Join(p.barrier(), then(protocol.Head{Code: protocol.MetaNotFound}, nil))
+		return then(protocol.Head{Code: protocol.MetaNotStored}, nil)
 	}
 	p.batch = append(p.batch[:len(p.batch)-2], " c"...)
 	if compare != 0 {
@@ -193,9 +208,13 @@ func (p *pipe) barrier() error {
 	return nil
 }
 
-// fetch requests an item with its value. then gets nil if there is none that can move.
+// fetch requests an item with its value, while it is locked (h): so it has the CAS of its value. then gets nil if there is none that can move.
 func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
-	return p.get(key, " v t f c h u", func(head protocol.Head, value []byte) error {
+	var ok bool
+	if p.batch, ok = protocol.AppendMetaGet(p.batch, key, " v t f c h u"); !ok {
+		return then(nil)
+	}
+	return p.add(func(head protocol.Head, value []byte) error {
 		if head.Won { // a client would have got the token
 			if err := p.delete(key); err != nil {
 				return err
@@ -210,6 +229,36 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 		}
 		return then(i)
 	})
+}
+
+// newPace returns the limit of the rate while clients share the network and the processor.
+func newPace() peerlink.Pace { return peerlink.Pace{Deadline: time.Now().AddDate(1, 0, 0)} }
+
+// purge deletes the items that a scan shows and that haven't changed since, at a limited rate. then is called with the size of each.
+func (p *pipe) purge(ctx context.Context, which func(*memfile.Item) bool, then func(bytes int)) error {
+	pace := newPace()
+	_, err := p.Scan(ctx, handover.AnyOrder, func(found *memfile.Item) error {
+		request, ok := protocol.AppendDelete(p.batch, found.Key)
+		if !which(found) || !ok {
+			return ctx.Err()
+		}
+		size := len(found.Key) + len(found.Value)
+		p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), found.CAS, 10), "\r\n"...)
+		err := p.add(func(head protocol.Head, _ []byte) error {
+			if head.Code == protocol.MetaHit {
+				then(size)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return peerlink.Sleep(ctx, pace.Add(0, time.Now()))
+	})
+	if err == nil {
+		err = p.check()
+	}
+	return err
 }
 
 // isNumber returns whether incr can change a value.

@@ -2,16 +2,12 @@ package scaling
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
-	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 // Orphans are items of keys that clients look for on another shard, such as those that a change of the number of shards leaves
@@ -41,45 +37,19 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 			orphans.add(len(item.Key) + len(item.Value))
 		}
 	})
-	if isUnproven(err) {
+	if errors.Is(err, ErrUnproven) {
 		err = fmt.Errorf("%w; if %d keys or more were used in the last %.0f minutes, only these count", err, enoughRecent, recent.Minutes())
 	}
 	if err != nil {
 		return Orphans{}, err
 	}
-	if !dryRun {
-		pace := peerlink.Pace{Deadline: time.Now().AddDate(1, 0, 0)}
-		_, err = m.Scan(ctx, handover.AnyOrder, func(item *memfile.Item) error {
-			if !isOrphan(item) {
-				return ctx.Err()
-			}
-			size := len(item.Key) + len(item.Value)
-			if err := own.deleteUnchanged(item.Key, item.CAS, func() { orphans.add(size) }); err != nil {
-				return err
-			}
-			return peerlink.Sleep(ctx, pace.Add(0, time.Now()))
-		})
-	}
-	if err == nil {
+	if dryRun {
 		err = own.check()
+	} else {
+		err = own.purge(ctx, isOrphan, orphans.add)
 	}
 	if err != nil {
 		return orphans, fmt.Errorf("purging the items: %w", err)
 	}
 	return orphans, nil
-}
-
-// deleteUnchanged deletes an item that still has a CAS, and calls then if it did.
-func (p *pipe) deleteUnchanged(key []byte, cas uint64, then func()) error {
-	request, ok := protocol.AppendDelete(p.batch, key)
-	if !ok {
-		return nil
-	}
-	p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), cas, 10), "\r\n"...)
-	return p.add(func(head protocol.Head, _ []byte) error {
-		if head.Code == protocol.MetaHit {
-			then()
-		}
-		return nil
-	})
 }

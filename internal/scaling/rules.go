@@ -14,66 +14,42 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
 
-// side is what a scan shows of one side of a key, compared with its pair. Without a pair, what is there is changed.
-type side int
-
-const (
-	gone side = iota
-	same
-	changed
-)
-
 // action is what the target does about a key.
 type action int
 
 const (
 	// keep does nothing.
 	keep action = iota
-	// pull gets the item of the source, push sends it that of the target. If the source doesn't have it, pull is drop.
+	// pull stores the source's item in the target, and push the target's in the source, if that has the item of the pair. What
+	// the one doesn't have is deleted from the other.
 	pull
 	push
-	// compare makes a pair of two equal items, and drops others.
+	// compare makes a pair of two equal items, and deletes others.
 	compare
-	// drop deletes the item, from both sides unless clients use the source only.
-	drop
-	// look lets the source show the name of what the target seems to have deleted, to delete it there too.
-	look
-	// forget lets the two sides be no pair.
-	forget
 )
 
-// rule returns what to do about a key. A scan can miss an item that a client stores at the same time, so the target requests by name what a scan
-// doesn't show.
-func rule(step Step, paired bool, source, target side) action {
+// rule returns what to do about a key that a scan has just shown on one side. What it knows may be old: the action decides again, by
+// what both memcacheds answer.
+func rule(step Step, paired bool, source, target state) action {
 	switch {
-	case !paired && target == gone:
-		return keep
-	case !paired && source == gone && step == Copy:
-		return drop
-	case !paired && source == gone:
-		return keep
-	case source == gone && target == gone, target == gone && step == Copy:
-		return forget
-	case target == gone:
-		return look
 	case source == same && target == same:
 		return keep
-	case step == Copy, paired && target == same:
-		return pull
-	case paired && source == same && step == Close: // the source's item is about to be deleted
+	case step == Copy && source == same && target == gone: // evicted, or too large
 		return keep
-	case paired && source == same:
+	case step == Copy:
+		return pull
+	case !paired && (source == gone || target == gone):
+		return keep
+	case !paired:
+		return compare
+	case source == same && step == Close: // the source's item is about to be deleted
+		return keep
+	case source == same:
 		return push
+	case target == same:
+		return pull
 	}
 	return compare
-}
-
-// tolerance is the difference between two readings of an expiry, in seconds.
-const tolerance = 2
-
-// differ compares two expiries of the same memcached.
-func differ(a, b uint32) bool {
-	return (a == 0) != (b == 0) || max(a, b)-min(a, b) > tolerance
 }
 
 // moves are the keys that one shard gets from another one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,24 +18,24 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
-// All cases of a sweep. The columns are the steps.
+// All cases. The columns are the steps.
 func TestRuleOfEachCase(t *testing.T) {
 	steps := []Step{Copy, Published, Close}
-	sides := map[string]side{"gone": gone, "same": same, "changed": changed}
+	states := map[string]state{"gone": gone, "same": same, "changed": changed}
 	cases := map[string][]action{
 		// Clients use the source only, so what it has is right. Otherwise, what one side has without a pair may have been
 		// deleted in the other one.
-		"no pair: source gone, target gone":       {keep, keep, keep},
-		"no pair: source gone, target changed":    {drop, keep, keep},
-		"no pair: source changed, target gone":    {keep, keep, keep},
+		"no pair: source gone, target changed":    {pull, keep, keep},
+		"no pair: source same, target gone":       {keep, keep, keep}, // it was pulled, but not stored
+		"no pair: source same, target changed":    {pull, compare, compare},
+		"no pair: source changed, target gone":    {pull, keep, keep},
 		"no pair: source changed, target changed": {pull, compare, compare},
-		"pair: source gone, target gone":          {forget, forget, forget},
 		"pair: source gone, target same":          {pull, pull, pull},
 		"pair: source gone, target changed":       {pull, compare, compare},
-		"pair: source same, target gone":          {forget, look, look},
+		"pair: source same, target gone":          {keep, push, keep},
 		"pair: source same, target same":          {keep, keep, keep},
 		"pair: source same, target changed":       {pull, push, keep},
-		"pair: source changed, target gone":       {forget, look, look},
+		"pair: source changed, target gone":       {pull, compare, compare},
 		"pair: source changed, target same":       {pull, pull, pull},
 		"pair: source changed, target changed":    {pull, compare, compare},
 	}
@@ -45,12 +46,12 @@ func TestRuleOfEachCase(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, step := range steps {
-			if got := rule(step, !strings.HasPrefix(name, "no"), sides[source], sides[target]); got != want[i] {
+			if got := rule(step, !strings.HasPrefix(name, "no"), states[source], states[target]); got != want[i] {
 				t.Errorf("%s: %s: action %d, want %d", step, name, got, want[i])
 			}
 		}
 	}
-	if len(cases) != 4+9 {
+	if len(cases) != 5+8 {
 		t.Errorf("%d cases", len(cases))
 	}
 }
@@ -87,12 +88,12 @@ func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
 		{ring.Ketama, 3, 4, 3, "[0 1 2]"}, {ring.Ketama, 3, 4, 1, "[]"}, {ring.Modulo, 2, 4, 2, "[0]"}, {ring.Modulo, 2, 4, 0, "[]"},
 		{ring.Modulo, 4, 2, 0, "[2]"}, {ring.Modulo, 3, 4, 0, "[1 2]"},
 	} {
-		got, err := Sources(Change{c.ring, servers(c.from), servers(c.to)}, c.target)
-		if err != nil || fmt.Sprint(got) != c.want {
+		m, err := newMoves(Change{c.ring, servers(c.from), servers(c.to)}, 0, c.target)
+		if got := slices.Sorted(maps.Keys(sources(m))); err != nil || fmt.Sprint(got) != c.want {
 			t.Errorf("%s from %d to %d, shard %d: %v, %v, want %s", c.ring, c.from, c.to, c.target, got, err, c.want)
 		}
 	}
-	if got, _ := Sources(Change{ring.Ketama, servers(24), servers(25)}, 7); len(got) == 0 {
+	if m, _ := newMoves(Change{ring.Ketama, servers(24), servers(25)}, 0, 7); len(sources(m)) == 0 {
 		t.Error("shard 7 of 25 gets no keys of others")
 	}
 }
@@ -196,52 +197,54 @@ func TestPairsAreThoseThatWereNoted(t *testing.T) {
 	full := 0
 	for range 20 {
 		for range 2000 {
-			hash := 1 + random.Uint64N(4000)
-			hash *= 1 << 51
-			p := pair{random.Uint64(), 1 + random.Uint64N(1<<60), random.Uint32N(1 << 30), random.Uint32N(1 << 30), random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0}
-			at, ok := table.find(max(hash, 1))
-			if !ok {
+			hash := max(1, (1+random.Uint64N(4000))*(1<<51))
+			var p pair
+			for side := range p.cas {
+				p.cas[side], p.expires[side] = 1+random.Uint64N(1<<60), random.Uint32N(longestExpiry+1)
+				p.state[side], p.seen[side] = state(random.IntN(3)), random.IntN(2) == 0
+			}
+			if !table.update(hash, true, func(of *pair) { *of = p }) {
 				full++
 				continue
 			}
-			if table.put(at, p); table.get(at) != p {
-				t.Fatalf("%+v is read as %+v", p, table.get(at))
+			if got, found := table.find(hash); got != p || !found {
+				t.Fatalf("%+v is read as %+v", p, got)
 			}
-			want[max(hash, 1)] = p
+			want[hash] = p
 		}
+		n := table.end(ours, random.IntN(2) == 0)
 		got := map[uint64]pair{}
-		n := table.sweep(func(hash uint64, p *pair) {
+		table.each(func(hash uint64, p *pair) {
 			got[hash] = *p
 			if hash>>51%3 > 0 {
 				*p = pair{}
 			}
 		})
 		for hash, p := range want {
-			if got[hash] != p {
-				t.Fatalf("%d is %+v, want %+v", hash, got[hash], p)
+			if p.seen[ours] != (got[hash].state[ours] == p.state[ours]) && p.state[ours] != gone {
+				t.Fatalf("%d was %+v, and is %+v after the scan", hash, p, got[hash])
 			}
-			p.shown, p.changed, p.seen = false, false, false
-			want[hash] = p
+			if got[hash].state == [2]state{gone, gone} && got[hash] != (pair{}) {
+				t.Fatalf("%d is on no side, and %+v", hash, got[hash])
+			}
+			if got[hash].exists() {
+				n--
+			}
+			delete(want, hash)
+			if p = got[hash]; hash>>51%3 == 0 && p != (pair{}) {
+				want[hash] = p
+			}
 		}
-		maps.DeleteFunc(want, func(hash uint64, _ pair) bool { return hash>>51%3 > 0 })
-		if int(n) != len(want) {
-			t.Fatalf("%d pairs, want %d", n, len(want))
+		if n != 0 {
+			t.Fatalf("%d pairs more than there are", n)
 		}
 		if err := table.compact(); err != nil {
 			t.Fatal(err)
 		}
 		for hash, p := range want {
-			if at, found := table.Find(hash); !found || table.get(at) != p {
-				t.Fatalf("after compact, %d is not %+v", hash, p)
+			if got, found := table.find(hash); !found || got != p {
+				t.Fatalf("after compact, %d is %+v, want %+v", hash, got, p)
 			}
-		}
-		for hash := range got {
-			if _, kept := want[hash]; !kept {
-				want[hash] = pair{}
-			}
-		}
-		if !table.Full() {
-			maps.DeleteFunc(want, func(hash uint64, _ pair) bool { _, found := table.Find(hash); return !found })
 		}
 	}
 	if full == 0 {

@@ -5,26 +5,27 @@
 //
 // # Sweeps
 //
-// The target drives. For each source it has a table of the keys that it shares with the source: the CAS and the expiry of the item on
-// each side when both were equal, a pair. In a sweep, the source shows the hash, CAS and expiry of each moved key that it has (source.go).
-// Then the target scans its own memory file, and decides about each moved key by the two sides (rules.go). It does so by name, over
-// memcached's own protocol, which compares the CAS again. So what a scan shows may be old, or wrong:
+// The target drives. For it, both sides are the same: a memcached that it sends requests to (pipe.go), and a scan of the memory file with
+// the name, CAS and expiry of each moved key. Those of the source go through its agent (link.go), which has no other state and decides
+// nothing but that the clients use the ring. For each source the target has a table of the keys (pairs.go): the CAS and the expiry of
+// the item on each side when both were equal, a pair, and what the last scan of each side has shown.
 //
-//	pair, changed in the source    the target gets its value, if its own item still has the CAS of the pair
-//	pair, changed in the target    the source gets its value, if its own item still has the CAS of the pair
+// In a sweep, the target scans the source, then itself (sync.go). It decides about each key that a scan shows by what the two last
+// scans have shown (rules.go). It does so by name, and memcached compares the CAS again. So what a scan shows may be old, or wrong:
+//
+//	pair, changed on one side      the other one gets its value, if its own item still has the CAS of the pair
 //	pair, gone from one side       it is deleted from the other one
 //	both have it, without a pair, or with both changed
 //	                               a pair if their contents are equal, and no number; else both are deleted
 //	one side has it, no pair       nothing: a deletion in the other side would have left no trace
 //
-// What the target has deleted it can't name any more, so the next sweep shows the hashes to the source. A change of expiry only (touch,
-// gat) is a change. A flush_all in one side deletes all pairs from both.
+// A change of expiry only (touch, gat) is a change. After a flush_all in one side, all pairs count as changed in both.
 //
-// While clients use the source only (Copy), sweeps differ: the source also sends what the target doesn't have, all
-// items at first and then those that changed, and the target deletes what the source doesn't have, and nothing from the source.
+// While clients use the source only (Copy), the target gets all that the source has, whatever it has itself, and deletes the
+// rest of its own.
 //
 // When clients use the target only (Close), a last sweep follows. Then the target deletes what isn't a pair, by a dump of its keys, which
-// misses none, and the source its moved keys.
+// misses none, and the source's moved keys.
 //
 // # Why no old value remains
 //
@@ -37,7 +38,7 @@
 //
 // # Failures
 //
-// A source has no state but that of the connection. The target connects again, and continues with its table if the source's
+// The target connects again, and continues with its table if the source's
 // memcached is the same process. Otherwise a CAS means nothing: there are no pairs, and both sides are compared. So it is with
 // another process of the target's memcached, and with an agent that starts without a table. Of a memcached that lost its items,
 // nothing is deleted elsewhere; until the close, clients of the other side may read what its clients had changed in the last sweep's time.
@@ -138,5 +139,3 @@ var (
 	// ErrImpossible means that another attempt would fail too.
 	ErrImpossible = errors.New("the keys can't move")
 )
-
-func isUnproven(err error) bool { return errors.Is(err, ErrUnproven) }

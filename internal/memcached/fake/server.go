@@ -74,6 +74,7 @@ type Server struct {
 	frozen   *uint32   // what the clock shows
 	items    map[string]*stored
 	changes  uint64
+	flushes  int
 	requests []string
 	conns    map[net.Conn]bool
 	listener net.Listener
@@ -174,6 +175,17 @@ func (s *Server) Items() map[string]Item {
 		items[key] = item.Item
 	}
 	return items
+}
+
+// Each visits the items in the order of their keys, with what a scan of the memory shows: the CAS, and when the item expires by the clock.
+func (s *Server) Each(visit func(key string, item Item, cas uint64, expires uint32)) {
+	s.mu.Lock()
+	all := maps.Clone(s.items)
+	s.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		item := *all[key]
+		visit(key, item.Item, item.cas, uint32(max(item.Expires-s.Started, 0)))
+	}
 }
 
 // Set stores an item, as a client does.
@@ -329,11 +341,14 @@ func (s *Server) answer(line string, value []byte) string {
 		if len(words) > 1 {
 			return s.settings()
 		}
-		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n",
-			s.PID, int64(s.now())-updateInterval, s.unix(), len(s.items), s.Lookups.Load())
+		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT cmd_flush %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n",
+			s.PID, int64(s.now())-updateInterval, s.unix(), len(s.items), s.Lookups.Load(), s.flushes)
 	case "lru_crawler":
 		return s.dump()
+	case "mn":
+		return "MN\r\n"
 	case "flush_all":
+		s.flushes++
 		clear(s.items)
 		return "OK\r\n"
 	case "slabs":
@@ -459,6 +474,15 @@ func (s *Server) store(key string, flags []string, encoded bool, value []byte) s
 		return "SERVER_ERROR object too large for cache\r\n"
 	}
 	before := s.find(key)
+	for _, flag := range flags[1:] {
+		switch {
+		case flag[0] != 'C':
+		case before == nil:
+			return "NF\r\n"
+		case flag[1:] != strconv.FormatUint(before.cas, 10):
+			return "EX\r\n"
+		}
+	}
 	if s.MaxItems > 0 && len(s.items) >= s.MaxItems {
 		delete(s.items, key)
 		return "SERVER_ERROR out of memory storing object\r\n"

@@ -1,15 +1,18 @@
 package scaling
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
@@ -18,17 +21,16 @@ var testKey = bytes.Repeat([]byte("k"), peerlink.KeySize)
 
 // A source has nothing to do with the keys of others, and says why. What another pod can cure isn't final.
 func TestSourceRejectsWhatItCannotServe(t *testing.T) {
-	right := hello{Versions: []int{protocolVersion}, Owner: "owner", Source: 1, Target: 3, Ring: ring.Jump, From: servers(3), To: servers(4)}
+	right := hello{Owner: "owner", Source: 1, Target: 3, Change: Change{ring.Jump, servers(3), servers(4)}}
 	for name, c := range map[string]struct {
 		change func(*hello)
 		says   string
 		final  bool
 	}{
-		"another version":   {func(h *hello) { h.Versions = []int{protocolVersion + 1} }, "the target knows the versions [2], and the source 1", true},
 		"another Memcached": {func(h *hello) { h.Owner = "other" }, "another Memcached", true},
 		"another shard":     {func(h *hello) { h.Source = 2 }, "this pod is of shard 1, and not of 2", false},
 		"itself":            {func(h *hello) { h.Target = 1 }, "this pod is of shard 1", false},
-		"an unknown ring":   {func(h *hello) { h.Ring = "Maglev" }, "Maglev", true},
+		"an unknown ring":   {func(h *hello) { h.Change.Ring = "Maglev" }, "Maglev", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service, err := Service(testKey, func() (Memcached, error) { return Memcached{Owner: "owner", Ordinal: 1}, nil })
@@ -63,11 +65,63 @@ func TestSourceRejectsWhatItCannotServe(t *testing.T) {
 func TestFailureFitsIntoAFrame(t *testing.T) {
 	for _, message := range []string{"short", strings.Repeat("x", 9000), strings.Repeat("\x01", 9000), strings.Repeat("\xff", 9000)} {
 		near, far := fake.Pipe()
-		go func() {
-			_ = peerlink.New(near, frames).Send(kindFailed, failureOf(fmt.Errorf("%w: %s", ErrUnproven, message)))
-		}()
+		go func() { _ = peerlink.New(near, frames).Fail(fmt.Errorf("%w: %s", ErrUnproven, message)) }()
 		if _, err := peerlink.Expect[offer](peerlink.New(far, frames), kindOffer); !errors.Is(err, ErrUnproven) || strings.Count(err.Error(), ErrUnproven.Error()) != 1 {
 			t.Errorf("%.9q: %v", message, err)
 		}
 	}
+}
+
+// Any input is either frames within their limits or a documented error.
+func FuzzFrames(f *testing.F) {
+	entries := appendEntry(appendEntry(nil, &memfile.Item{Key: []byte("key"), CAS: 5, Expires: 1000, Binary: true}), &memfile.Item{Key: []byte("k")})
+	f.Add(append(peerlink.AppendHead(nil, kindList, len(entries)), entries...))
+	f.Add(append(peerlink.AppendHead(nil, kindList, len(entries)-1), entries[:len(entries)-1]...))
+	f.Add(append(peerlink.AppendHead(nil, kindFailed, 19), `{"Code":"Unproven"}`...))
+	f.Add(append(peerlink.AppendHead(nil, kindOffer, 11), `{"Run":"1"}`...))
+	f.Add(peerlink.AppendHead(nil, kindList, 1<<30))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		r := bufio.NewReader(bytes.NewReader(input))
+		for {
+			if err := parse(t, r); err != nil {
+				if !errors.Is(err, peerlink.ErrFrame) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("unexpected error: %v", err)
+				}
+				return
+			}
+		}
+	})
+}
+
+func parse(t *testing.T, r *bufio.Reader) error {
+	k, size, err := frames.ReadHead(r)
+	if err != nil {
+		return err
+	}
+	switch k {
+	case kindHello:
+		_, err = peerlink.ReadMessage[hello](r, size)
+	case kindOffer:
+		_, err = peerlink.ReadMessage[offer](r, size)
+	case kindFailed:
+		if err = frames.ReadFailure(r, size); err == nil {
+			t.Error("a failure is no error")
+		} else if errors.Is(err, ErrUnproven) || errors.Is(err, ErrImpossible) || strings.HasPrefix(err.Error(), "the source failed") {
+			return nil
+		}
+	case kindList:
+		list := make([]byte, size)
+		if _, err := io.ReadFull(r, list); err != nil {
+			return peerlink.InFrame(err)
+		}
+		var again []byte
+		err = eachEntry(list, func(found *memfile.Item) error {
+			again = appendEntry(again, found)
+			return nil
+		})
+		if err == nil && len(again) != size {
+			t.Errorf("the entries of %q are %q", list, again)
+		}
+	}
+	return err
 }

@@ -1,0 +1,576 @@
+package scaling
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
+)
+
+const (
+	// fewChanges is the fraction of the items that may change in a sweep when all are copied. After maxSweeps, more may.
+	fewChanges, maxSweeps = 0.005, 5
+	// The pause between two sweeps is pauseShare times as long as a sweep: clients need the processor.
+	pauseShare         = 4
+	minPause, maxPause = 50 * time.Millisecond, 2 * time.Second
+	retryInterval      = time.Second
+	progressInterval   = 250 * time.Millisecond
+	// purges is how often the items of a source are listed and deleted: a scan can miss an item.
+	purges = 3
+	// sampleKeys is how many random keys show from which shards keys come.
+	sampleKeys = 100_000
+)
+
+// Run moves the keys of the target from their old owners. It returns nil when the change is closed. ErrUnproven, ErrNoMemory and
+// ErrImpossible are final. The context is done when there is no longer a change; what was copied remains then, and the next Copy deletes or
+// replaces it.
+func Run(ctx context.Context, t Target) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &receiver{Target: t, seed: mathrand.Uint64(), content: maphash.MakeSeed(), sources: map[int]*source{}}
+	defer r.close()
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	for {
+		began, step := time.Now(), t.Step()
+		var err error
+		if !r.Concluded {
+			err = r.sweep(ctx, step)
+		}
+		if err == nil && step == Close {
+			err = r.conclude(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrUnproven), errors.Is(err, ErrNoMemory), errors.Is(err, ErrImpossible):
+			return err
+		}
+		took := time.Since(began)
+		pause := min(max(minPause, pauseShare*took), maxPause)
+		if err != nil {
+			pause = max(pause, retryInterval)
+			t.Log.Info("Keys of other shards are incomplete, and the agent tries again", "reason", err)
+		}
+		r.update(func(p *Progress) {
+			p.Error, p.Stale = err, 2*(took+pause)
+			switch {
+			case step != Copy && err == nil:
+				p.Step = step
+			case step != Copy && p.Step != Close:
+				p.Step = Published
+			default:
+				p.Step = Copy
+				for _, s := range r.sources {
+					if !s.copied {
+						p.Step = ""
+					}
+				}
+			}
+		}, true)
+		if step == Close && err == nil {
+			return nil
+		}
+		if err := peerlink.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// receiver is a target that runs.
+type receiver struct {
+	Target
+	identity *tls.Config
+	seed     uint64
+	// content is the seed of hashes of contents.
+	content maphash.Seed
+	// moves has both rings. sources are the shards from which keys come, by ordinal, until they are closed.
+	moves   moves
+	sources map[int]*source
+	release func()
+
+	mu       sync.Mutex
+	progress Progress
+	reported time.Time
+}
+
+// source is a shard from which keys come.
+type source struct {
+	*receiver
+	ordinal int
+	// pipes are to the memcacheds of both sides; nil without a connection.
+	pipes [2]*pipe
+	// moved is how many items the source had to move when the target connected.
+	moved int64
+	pairs *pairs
+	// runs are the processes of the pairs, flushes their flush_alls at the last sweep.
+	runs, flushes [2]string
+	pace          peerlink.Pace
+
+	// Of a sweep.
+	step    Step
+	err     error
+	flushed [2]string
+	changes int64
+	todo    []task
+	wait    time.Duration
+
+	sweeps int
+	copied bool
+	n      int64 // pairs
+}
+
+// task is an action about a key.
+type task struct {
+	action action
+	hash   uint64
+	// item is what the scan of the side at has shown, or that of the source in a comparison. sum is the hash of its value.
+	item item
+	at   side
+	sum  uint64
+}
+
+// sources returns the shards from which keys come, by ordinal. There are none for a shard that gets no keys.
+func sources(m moves) map[int]bool {
+	found := map[int]bool{}
+	for range sampleKeys {
+		key := []byte(rand.Text())
+		if from := m.from.Shard(key); from != m.target && !found[from] && m.to.Shard(key) == m.target {
+			found[from] = true
+		}
+	}
+	return found
+}
+
+func (r *receiver) prepare() (err error) {
+	if r.identity, err = peerlink.Identity(r.Key, purpose); err != nil {
+		return fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	r.identity.ServerName = ServiceName
+	if r.moves, err = newMoves(r.Change, 0, r.Ordinal); err != nil {
+		return err
+	}
+	for ordinal := range sources(r.moves) {
+		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal, pace: newPace()}
+	}
+	return nil
+}
+
+func (r *receiver) close() {
+	for _, s := range r.sources {
+		s.close()
+	}
+	if r.release != nil {
+		r.release()
+	}
+}
+
+// update changes the progress, and reports it now, or if that is due.
+func (r *receiver) update(change func(*Progress), now bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.progress)
+	if r.Progress == nil || !now && time.Since(r.reported) < progressInterval {
+		return
+	}
+	r.reported = time.Now()
+	r.Progress(r.progress)
+}
+
+// each calls do for all sources at the same time, and disconnects those for which it fails.
+func (r *receiver) each(do func(*source) error) (err error) {
+	var running sync.WaitGroup
+	for _, s := range r.sources {
+		running.Go(func() {
+			if s.err == nil {
+				s.fail(do(s))
+			}
+		})
+	}
+	running.Wait()
+	for _, s := range r.sources {
+		err = errors.Join(err, s.err)
+	}
+	return err
+}
+
+// sweep returns an error if it isn't complete for all sources.
+func (r *receiver) sweep(ctx context.Context, step Step) error {
+	for _, s := range r.sources {
+		s.err, s.step = nil, step
+	}
+	err := r.each(func(s *source) error { return s.connect(ctx) })
+	if r.release == nil {
+		if err == nil {
+			err = r.reserve(ctx, step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.update(func(p *Progress) { p.Total = r.sum(func(s *source) int64 { return s.moved }) }, false)
+	_ = r.each(func(s *source) error { return s.scan(ctx) })
+	_, err = r.Scan(ctx, handover.AnyOrder, func(found *memfile.Item) error {
+		if s := r.sourceOf(found.Key); s != nil && s.err == nil {
+			s.fail(s.visit(ctx, ours, found))
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		err = fmt.Errorf("scanning the own items: %w", err)
+	}
+	_ = r.each(func(*source) error { return err })
+	err = r.each(func(s *source) error { return s.finish(ctx) })
+	r.update(func(p *Progress) { p.Moved = r.sum(func(s *source) int64 { return s.n }) }, false)
+	return err
+}
+
+func (r *receiver) sum(of func(*source) int64) (sum int64) {
+	for _, s := range r.sources {
+		sum += of(s)
+	}
+	return sum
+}
+
+// sourceOf returns the old owner of a key that moves to the target; nil if there is nothing to do about the key.
+func (r *receiver) sourceOf(key []byte) *source {
+	if string(key) == wire.DiscoveryItem || r.moves.to.Shard(key) != r.Ordinal {
+		return nil
+	}
+	return r.sources[r.moves.from.Shard(key)]
+}
+
+// reserve allocates the tables, and verifies the ring by the own keys, if any.
+func (r *receiver) reserve(ctx context.Context, step Step) (err error) {
+	if step == Copy && r.Ordinal < len(r.Change.From) {
+		if err := verify(ctx, r.Memcached, r.Change, func(*memfile.Item) {}); err != nil {
+			return err
+		}
+	}
+	bytes := r.sum(func(s *source) int64 { return pairsSize(s.moved) })
+	release, ok := r.Reserve(bytes)
+	if !ok {
+		return fmt.Errorf("%w of %d bytes", ErrNoMemory, bytes)
+	}
+	r.release = release
+	for _, s := range r.sources {
+		if s.pairs, err = newPairs(pairsSize(s.moved)); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
+	}
+	return nil
+}
+
+func (s *source) close() {
+	s.disconnect()
+	if s.pairs != nil {
+		_ = s.pairs.Close()
+		s.pairs = nil
+	}
+}
+
+func (s *source) disconnect() {
+	for _, p := range s.pipes {
+		if p != nil {
+			p.close()
+		}
+	}
+	s.pipes, s.todo = [2]*pipe{}, nil
+}
+
+// fail ends the connections after an error.
+func (s *source) fail(err error) {
+	if err != nil {
+		s.err = fmt.Errorf("shard %d: %w", s.ordinal, err)
+		s.disconnect()
+	}
+}
+
+// connect connects to both memcacheds, unless it is connected.
+func (s *source) connect(ctx context.Context) error {
+	if s.pipes[ours] != nil {
+		return nil
+	}
+	order := handover.AnyOrder
+	if s.step == Copy {
+		order = verified
+	}
+	remote := s.remote(s.ordinal)
+	s.moved = 0
+	_, err := remote.Scan(ctx, order, func(*memfile.Item) error { s.moved++; return nil })
+	if err != nil {
+		return err
+	}
+	var runs [2]string
+	for at, m := range [...]Memcached{theirs: remote, ours: s.Memcached} {
+		if s.pipes[at], err = openPipe(ctx, m); err != nil {
+			return err
+		}
+		runs[at] = s.pipes[at].run
+	}
+	others := runs != s.runs
+	if others {
+		s.runs, s.flushes, s.sweeps, s.copied = runs, [2]string{}, 0, false
+	}
+	if s.pairs != nil {
+		s.pairs.each(func(_ uint64, p *pair) {
+			if p.seen = [2]bool{}; others { // what a sweep that failed has seen doesn't count
+				*p = pair{}
+			}
+		})
+	}
+	return nil
+}
+
+// scan visits what the source has.
+func (s *source) scan(ctx context.Context) error {
+	for at, p := range s.pipes {
+		if err := p.refresh(); err != nil {
+			return err
+		}
+		s.flushed[at] = p.flushes
+	}
+	s.changes = 0
+	order := handover.AnyOrder
+	if s.step == Copy && s.sweeps == 0 { // the target evicts the coldest ones
+		order = handover.ColdFirst
+	}
+	_, err := s.pipes[theirs].Scan(ctx, order, func(found *memfile.Item) error { return s.visit(ctx, theirs, found) })
+	if err != nil {
+		return fmt.Errorf("reading what it has: %w", err)
+	}
+	return s.complete(ctx, theirs)
+}
+
+// complete completes the scan of one side.
+func (s *source) complete(ctx context.Context, at side) error {
+	if err := s.apply(ctx); err != nil {
+		return err
+	}
+	if err := s.pipes[at].check(); err != nil {
+		return err
+	}
+	s.n = s.pairs.end(at, at == ours && s.step == Copy)
+	return nil
+}
+
+// visit decides about an item that the scan of one side shows.
+func (s *source) visit(ctx context.Context, at side, found *memfile.Item) error {
+	hash := peerlink.KeyHash(s.seed, found.Key)
+	var p pair
+	s.pairs.update(hash, at == theirs, func(of *pair) {
+		of.show(at, found.CAS, found.Expires)
+		p = *of
+	})
+	if s.flushes[at] != "" && s.flushes != s.flushed && p.exists() {
+		p.state = [2]state{changed, changed} // also what a scan shows may be flushed
+	}
+	do := rule(s.step, p.exists(), p.state[theirs], p.state[ours])
+	if do == keep {
+		return nil
+	}
+	t := task{action: do, hash: hash, at: at, item: item{key: bytes.Clone(found.Key), binary: found.Binary, cas: found.CAS, expires: found.Expires}}
+	if s.todo = append(s.todo, t); len(s.todo) < peerlink.BatchItems {
+		return nil
+	}
+	return s.apply(ctx)
+}
+
+// apply does what is to do, at the limited rate. Both items of a key that is compared are read before others are changed.
+func (s *source) apply(ctx context.Context) error {
+	for _, part := range []struct {
+		action
+		from side
+		then func(*task, *item) error
+	}{{compare, theirs, s.note}, {compare, ours, s.compare}, {pull, theirs, s.pull}, {push, ours, s.push}} {
+		for i := range s.todo {
+			t := &s.todo[i]
+			if t.action != part.action {
+				continue
+			}
+			if err := s.pipes[part.from].fetch(t.item.key, t.item.binary, func(found *item) error { return part.then(t, found) }); err != nil {
+				return err
+			}
+		}
+		for _, at := range []side{part.from, part.from.other()} {
+			if err := s.pipes[at].barrier(); err != nil {
+				return err
+			}
+		}
+	}
+	s.changes += int64(len(s.todo))
+	wait := s.wait
+	s.todo, s.wait = s.todo[:0], 0
+	return peerlink.Sleep(ctx, wait)
+}
+
+// note notes the source's item of a comparison.
+func (s *source) note(t *task, found *item) error {
+	if found != nil {
+		t.item, t.sum = *found, maphash.Bytes(s.content, found.value)
+	}
+	return nil
+}
+
+// compare makes a pair of two items that are equal. Two equal numbers may lack what clients of one side have added.
+func (s *source) compare(t *task, found *item) error {
+	if found == nil || isNumber(found.value) || t.item.flags != found.flags || t.sum != maphash.Bytes(s.content, found.value) {
+		return s.drop(t, theirs, ours)
+	}
+	s.pair(t.hash, [2]uint64{t.item.cas, found.cas}, [2]uint32{t.item.expires, found.expires})
+	return nil
+}
+
+func (s *source) pull(t *task, found *item) error { return s.transfer(theirs, t, found) }
+
+func (s *source) push(t *task, found *item) error { return s.transfer(ours, t, found) }
+
+// transfer stores the item of one side in the other one, if that has its item of the pair, or as long as no client uses it.
+func (s *source) transfer(from side, t *task, found *item) error {
+	to := from.other()
+	var p pair
+	hasSlot := s.pairs.update(t.hash, s.step == Copy && found != nil, func(of *pair) { p = *of })
+	if found == nil || s.step == Copy && !hasSlot {
+		return s.drop(t, to)
+	}
+	compare := p.cas[to]
+	switch {
+	case s.step == Copy:
+		compare = 0
+		s.update(func(p *Progress) { p.Moved++ }, false)
+	case !p.exists():
+		return nil
+	}
+	if wait := s.pace.Add(int64(len(found.key)+len(found.value)), time.Now()); wait > 0 {
+		s.wait = wait
+	}
+	var at time.Time
+	if found.expires != 0 {
+		at = s.pipes[from].clock.At(found.expires)
+	}
+	var cas [2]uint64
+	var expires [2]uint32
+	cas[from], expires[from] = found.cas, found.expires
+	return s.pipes[to].set(found, at, compare, func(head protocol.Head, _ []byte) error {
+		switch {
+		case head.Code == protocol.MetaHit:
+			if cas[to] = head.CAS; !at.IsZero() {
+				expires[to] = s.pipes[to].seconds(at)
+			}
+			s.pair(t.hash, cas, expires)
+		case s.step == Copy:
+			s.unpair(t)
+		}
+		return nil
+	})
+}
+
+// pair notes that both sides are equal.
+func (s *source) pair(hash uint64, cas [2]uint64, expires [2]uint32) {
+	s.pairs.update(hash, true, func(p *pair) { p.cas, p.expires, p.state = cas, expires, [2]state{same, same} })
+}
+
+// unpair lets a key be no pair. As long as clients use the source only, its item isn't pulled again before it changes.
+func (s *source) unpair(t *task) {
+	s.pairs.update(t.hash, false, func(p *pair) {
+		if *p = (pair{seen: p.seen}); s.step == Copy && t.at == theirs {
+			p.cas[theirs], p.expires[theirs], p.state[theirs] = t.item.cas, t.item.expires, same
+		}
+	})
+}
+
+// drop deletes an item from these sides.
+func (s *source) drop(t *task, from ...side) error {
+	s.update(func(p *Progress) { p.Deleted++ }, false)
+	s.unpair(t)
+	for _, at := range from {
+		if err := s.pipes[at].delete(t.item.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish completes a sweep.
+func (s *source) finish(ctx context.Context) error {
+	if err := s.complete(ctx, ours); err != nil {
+		return err
+	}
+	s.flushes = s.flushed
+	s.sweeps++
+	if few := float64(s.changes) <= fewChanges*float64(s.n); s.sweeps > 1 && few || s.sweeps >= maxSweeps {
+		s.copied = true
+	}
+	return s.pairs.compact()
+}
+
+// conclude deletes what isn't a pair, and what the sources have.
+func (r *receiver) conclude(ctx context.Context) error {
+	if !r.Concluded {
+		if err := r.deleteUnpaired(ctx); err != nil {
+			return err
+		}
+		r.Concluded = true
+		if r.Conclude != nil {
+			r.Conclude()
+		}
+	}
+	for _, s := range r.sources {
+		s.err = nil
+	}
+	err := r.each(func(s *source) error { return s.purge(ctx) })
+	maps.DeleteFunc(r.sources, func(_ int, s *source) bool { return s.err == nil })
+	return err
+}
+
+// deleteUnpaired deletes from the own memcached what isn't a pair whose source is unchanged. A scan can miss an item; a dump can't.
+func (r *receiver) deleteUnpaired(ctx context.Context) error {
+	err := r.Server.Dump(ctx, peerlink.Silence, func(listed protocol.Listed) error {
+		s := r.sourceOf(listed.Key)
+		if s == nil {
+			return nil
+		}
+		hash := peerlink.KeyHash(r.seed, listed.Key)
+		if p, _ := s.pairs.find(hash); p.exists() && p.state[theirs] == same {
+			return nil
+		}
+		return s.drop(&task{item: item{key: listed.Key}, hash: hash}, ours)
+	})
+	if err != nil {
+		return fmt.Errorf("listing the own items: %w", err)
+	}
+	return r.each(func(s *source) error { return s.pipes[ours].check() })
+}
+
+// purge deletes the source's items of the keys that moved.
+func (s *source) purge(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	for range purges {
+		var n int64
+		err := s.pipes[theirs].purge(ctx, func(*memfile.Item) bool { n++; return true }, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
+		if err != nil {
+			return fmt.Errorf("deleting what moved: %w", err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	s.close()
+	return nil
+}

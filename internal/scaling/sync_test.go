@@ -1,0 +1,394 @@
+package scaling
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
+)
+
+// owners are the only source of a change from two shards to one, and the target.
+type owners struct {
+	t        *testing.T
+	network  fake.Network
+	servers  [2]*fake.Server
+	runs     [2]atomic.Int64
+	keys     []string
+	progress Progress
+	// onScan, if any, is called at the end of each scan, onDial when the source's agent connects to memcached. An item for which
+	// hidden returns true isn't shown, the key twice is twice; shown replaces what is.
+	onScan func(side) error
+	onDial func()
+	hidden func(at side, key string) bool
+	twice  string
+	shown  *fake.Server
+}
+
+func newOwners(t *testing.T) *owners {
+	o := &owners{t: t}
+	of, err := ring.New(ring.Jump, servers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; len(o.keys) < 50; i++ {
+		if key := fmt.Sprintf("key-%d", i); of.Shard([]byte(key)) == 1 {
+			o.keys = append(o.keys, key)
+		}
+	}
+	for at := range o.servers {
+		o.serve(side(at))
+	}
+	for _, key := range o.keys {
+		o.servers[theirs].Set(key, fake.Item{Value: "first"})
+	}
+	return o
+}
+
+// serve starts an empty memcached.
+func (o *owners) serve(at side) {
+	if former := o.servers[at]; former != nil {
+		former.Stop()
+		o.runs[at].Add(1)
+	}
+	o.servers[at] = fake.New().Serve(&o.network, fmt.Sprint(at))
+}
+
+func (o *owners) memcached(at side) Memcached {
+	began := o.runs[at].Load()
+	return Memcached{
+		Server: protocol.Server{Address: fmt.Sprint(at), DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if at == theirs && o.onDial != nil {
+				o.onDial()
+			}
+			return o.network.DialContext(ctx, network, address)
+		}}, Owner: "owner", Ordinal: int(1 - at),
+		Run: func() string {
+			run := o.runs[at].Load()
+			if at == theirs && run != began {
+				return "" // as an agent's
+			}
+			return fmt.Sprint(run)
+		},
+		Reserve: func(int64) (func(), bool) { return func() {}, true },
+		Scan: func(_ context.Context, _ handover.Order, visit func(*memfile.Item) error) (none memfile.Report, err error) {
+			server := o.servers[at]
+			if at == theirs && o.shown != nil {
+				server = o.shown
+			}
+			server.Each(func(key string, item fake.Item, cas uint64, expires uint32) {
+				for range map[bool]int{true: 2}[key == o.twice] {
+					err = visit(&memfile.Item{Key: []byte(key), CAS: cas, Expires: expires})
+				}
+				if err == nil && key != o.twice && (o.hidden == nil || !o.hidden(at, key)) {
+					err = visit(&memfile.Item{Key: []byte(key), Value: []byte(item.Value), CAS: cas, Expires: expires})
+				}
+			})
+			if err == nil && o.onScan != nil {
+				err = o.onScan(at)
+			}
+			return none, err
+		},
+	}
+}
+
+// run moves the keys. script is called before each sweep, from 1, and returns the step.
+func (o *owners) run(script func(sweep int) Step) {
+	o.t.Helper()
+	defer o.network.Close()
+	log := slog.New(slog.DiscardHandler)
+	service, err := Service(testKey, func() (Memcached, error) { return o.memcached(theirs), nil })
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(o.t.Context())
+	defer cancel()
+	sweep := 0
+	err = Run(ctx, Target{
+		Memcached: o.memcached(ours), Change: Change{ring.Jump, servers(2), servers(1)}, Key: testKey, Log: log,
+		Dial: func(context.Context, int) (net.Conn, error) {
+			near, far := fake.Pipe()
+			go func() {
+				conn := tls.Server(far, service.Identity)
+				service.Handle(ctx, conn, log)
+				_ = conn.Close()
+			}()
+			return near, nil
+		},
+		Step: func() Step {
+			if sweep++; sweep > 100 {
+				o.t.Fatal("no end after 100 sweeps")
+			}
+			return script(sweep)
+		},
+		Progress: func(p Progress) { o.progress = p },
+	})
+	if err != nil {
+		o.t.Error(err)
+	}
+}
+
+// talk sends a request of a client.
+func (o *owners) talk(at side, request string) {
+	o.t.Helper()
+	conn, err := o.network.DialContext(o.t.Context(), "tcp", fmt.Sprint(at))
+	if err == nil {
+		_, err = io.WriteString(conn, request+"\r\nquit\r\n")
+	}
+	if err == nil {
+		_, err = io.ReadAll(conn)
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *owners) value(at side, key string) string { return o.servers[at].Items()[key].Value }
+
+// What a client changes in one owner, after copying in sweep 3 of 4, is what both have after the next two sweeps. After the close, the
+// target has that or nothing, and the source nothing.
+func TestChangesReachTheOtherOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *owners, key string)
+		// want is what both have while lists differ, at the end what the target has after the close.
+		want, end string
+	}{
+		"nothing":                  {func(*owners, string) {}, "first", "first"},
+		"the source":               {func(o *owners, key string) { o.servers[theirs].Set(key, fake.Item{Value: "next"}) }, "next", "next"},
+		"the target":               {func(o *owners, key string) { o.servers[ours].Set(key, fake.Item{Value: "next"}) }, "next", "next"},
+		"a deletion in the source": {func(o *owners, key string) { o.servers[theirs].Delete(key) }, "", ""},
+		"a deletion in the target": {func(o *owners, key string) { o.servers[ours].Delete(key) }, "", ""},
+		"flush_all of the source":  {func(o *owners, _ string) { o.talk(theirs, "flush_all") }, "", ""},
+		"flush_all of the target":  {func(o *owners, _ string) { o.talk(ours, "flush_all") }, "", ""},
+		"flush_all that no scan shows": {func(o *owners, _ string) {
+			o.shown = o.servers[theirs]
+			o.serve(theirs)
+			o.runs[theirs].Store(0)
+			o.talk(theirs, "flush_all")
+		}, "", ""},
+		"another value in both": {func(o *owners, key string) {
+			o.servers[theirs].Set(key, fake.Item{Value: "a"})
+			o.servers[ours].Set(key, fake.Item{Value: "b"})
+		}, "", ""},
+		"the same value in both": {func(o *owners, key string) {
+			for at := range o.servers {
+				o.servers[at].Set(key, fake.Item{Value: "next"})
+			}
+		}, "next", "next"},
+		"the same number in both": {func(o *owners, key string) {
+			for at := range o.servers {
+				o.servers[at].Set(key, fake.Item{Value: "8"})
+			}
+		}, "", ""},
+		"the same value, another flag": {func(o *owners, key string) {
+			for at := range o.servers {
+				o.servers[at].Set(key, fake.Item{Value: "next", Flags: uint64(at)})
+			}
+		}, "", ""},
+		"the source starts again": {func(o *owners, key string) {
+			o.serve(theirs)
+			for _, k := range o.keys {
+				o.servers[theirs].Set(k, fake.Item{Value: "next"})
+			}
+		}, "", ""},
+		"the target starts again": {func(o *owners, _ string) { o.serve(ours) }, "first in the source only", ""},
+	} {
+		t.Run(name, bubble(func(t *testing.T) {
+			o := newOwners(t)
+			key := o.keys[7]
+			o.run(func(sweep int) Step {
+				switch {
+				case sweep <= 3:
+					return Copy
+				case sweep == 4:
+					if o.progress.Step != Copy || o.value(ours, key) != "first" {
+						t.Errorf("after copying: %+v, %q", o.progress, o.value(ours, key))
+					}
+					c.change(o, key)
+				case sweep == 9:
+					theirsHas, oursHas := o.value(theirs, key), o.value(ours, key)
+					if want := strings.TrimSuffix(c.want, " in the source only"); theirsHas != want || oursHas != want && want == c.want {
+						t.Errorf("the source has %q, the target %q, want %q", theirsHas, oursHas, c.want)
+					}
+				case sweep > 9:
+					return Close
+				}
+				return Published
+			})
+			if got := o.value(ours, key); got != c.end {
+				t.Errorf("after the close, the target has %q, want %q", got, c.end)
+			}
+			for _, key := range o.keys {
+				if got := o.value(theirs, key); got != "" {
+					t.Fatalf("after the close, the source has %q", got)
+				}
+			}
+		}))
+	}
+}
+
+// A pair whose source has changed is none after the close, also if the target neither gets the value nor sees that.
+func TestUnresolvedPairsAreDeletedAtTheClose(t *testing.T) {
+	for name, closing := range map[string]bool{"changed before the close": false, "changed when it begins": true} {
+		t.Run(name, bubble(func(t *testing.T) {
+			o := newOwners(t)
+			key, rejects := o.keys[7], false
+			o.servers[ours].Before = func(request string) string {
+				if rejects && strings.HasPrefix(request, "ms "+key+" ") {
+					return "EX\r\n"
+				}
+				return ""
+			}
+			o.hidden = func(at side, of string) bool { return rejects && at == ours && of == key }
+			o.run(func(sweep int) Step {
+				switch {
+				case sweep <= 3:
+					return Copy
+				case sweep == 4 && closing:
+					return Published
+				case sweep == 4 || sweep == 5 && closing:
+					rejects = true
+					o.servers[theirs].Set(key, fake.Item{Value: "next"})
+				}
+				if sweep == 4 {
+					return Published
+				}
+				return Close
+			})
+			if got := o.value(ours, key); got != "" || o.progress.Deleted == 0 || len(o.servers[ours].Items()) != len(o.keys)-1 {
+				t.Errorf("the target has %q, %d items, %+v", got, len(o.servers[ours].Items()), o.progress)
+			}
+		}))
+	}
+}
+
+// What the target can't store is fetched again only when it has changed: it may be large. What it evicts while it copies stays in the source.
+func TestWhatTheTargetHasNoRoomForStaysInTheSource(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		large, evicted := o.keys[7], o.keys[8]
+		o.servers[ours].Before = func(request string) string {
+			if strings.HasPrefix(request, "ms "+large+" ") {
+				return "SERVER_ERROR object too large for cache\r\n"
+			}
+			return ""
+		}
+		o.run(func(sweep int) Step {
+			switch {
+			case sweep == 5:
+				o.servers[theirs].Set(large, fake.Item{Value: "next"})
+				o.servers[ours].Delete(evicted)
+			case sweep == 12:
+				for _, key := range []string{large, evicted} {
+					if o.value(theirs, key) == "" || o.value(ours, key) != "" {
+						t.Errorf("%s: the source has %q, the target %q", key, o.value(theirs, key), o.value(ours, key))
+					}
+				}
+				return Close
+			case sweep > 8:
+				return Published
+			}
+			return Copy
+		})
+		if n := len(o.servers[theirs].Requests("mg " + large + " ")); n != 2 {
+			t.Errorf("the source was requested for the item %d times, want 2", n)
+		}
+	})(t)
+}
+
+// A value is never stored where it could replace a newer one: an action that comes too late does nothing.
+func TestItemThatAScanShowsTwiceReplacesNothing(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		key, gets := o.keys[7], 0
+		o.run(func(sweep int) Step {
+			if sweep == 4 {
+				o.servers[theirs].Set(key, fake.Item{Value: "next"})
+				o.twice = key
+				o.servers[theirs].Before = func(request string) string {
+					if gets++; strings.HasPrefix(request, "mg "+key+" ") {
+						o.servers[theirs].Before = nil
+						return "EN\r\n"
+					}
+					return ""
+				}
+			}
+			if sweep == 5 && o.value(ours, key) != "" {
+				t.Errorf("the target has %q of a pair that was dropped", o.value(ours, key))
+			}
+			return []Step{Copy, Copy, Copy, Published, Published, Close}[min(sweep, 6)-1]
+		})
+	})(t)
+}
+
+// A scan is complete only if memcached was the same process until its end, and only a complete scan shows what isn't there.
+func TestIncompleteScansShowNothing(t *testing.T) {
+	failing := errors.New("a scan that fails")
+	for name, begin := range map[string]func(o *owners){
+		"the source starts again in a list": func(o *owners) {
+			o.onScan = func(at side) error {
+				if at == theirs {
+					o.runs[theirs].Add(1)
+				}
+				return nil
+			}
+		},
+		"it starts again between lists": func(o *owners) { o.runs[theirs].Add(1) },
+		"it starts again when its agent connects": func(o *owners) {
+			o.servers[theirs].Disconnect()
+			o.onDial = func() { o.runs[theirs].Add(1) }
+		},
+		"the target doesn't answer": func(o *owners) {
+			o.servers[theirs].Set(o.keys[9], fake.Item{Value: "next"})
+			o.onScan = func(side) error { o.servers[ours].Disconnect(); return nil }
+		},
+		"the target starts again in its scan": func(o *owners) {
+			o.onScan = func(at side) error { o.runs[at].Add(int64(at)); return nil }
+		},
+		"the source's scan fails": func(o *owners) { o.onScan = func(at side) error { return map[side]error{theirs: failing}[at] } },
+		"the own scan fails":      func(o *owners) { o.onScan = func(at side) error { return map[side]error{ours: failing}[at] } },
+	} {
+		t.Run(name, bubble(func(t *testing.T) {
+			o := newOwners(t)
+			o.run(func(sweep int) Step {
+				switch sweep {
+				case 1, 2, 3:
+					if o.progress.Error != nil {
+						t.Error(o.progress.Error)
+					}
+					_ = peerlink.Sleep(t.Context(), time.Minute) // an idle connection stays
+					return Copy
+				case 5:
+					begin(o)
+				case 6:
+					if o.progress.Error == nil || o.progress.Step != Published {
+						t.Errorf("sweep %d is complete: %+v", sweep-1, o.progress)
+					}
+					o.onScan, o.onDial = nil, nil
+					o.servers[theirs].Delete(o.keys[7])
+					o.servers[ours].Delete(o.keys[8])
+				}
+				if sweep > 5 {
+					return Close
+				}
+				return Published
+			})
+			if n := len(o.servers[ours].Items()); n != len(o.keys)-2 {
+				t.Errorf("%d items are left", n)
+			}
+		}))
+	}
+}
