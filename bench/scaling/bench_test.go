@@ -178,6 +178,17 @@ func TestEachClientGetsTheListAtATimeOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestOneVariantCanBeMeasured(t *testing.T) {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	o := optionsOf(flags)
+	if err := flags.Parse([]string{"-only", "list-read-at-once", "-keys", "1000000"}); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := o.runs(); err != nil || len(runs) != 1 || len(runs[0].variants) != 1 || runs[0].variants[0].name != quick.name {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}
+
 func TestOptionsThatCannotBeMeasuredAreRejected(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-keys", "many"}, {"-mixed", "1s"}, {"-before", "1s"}, {"-only", "none"}} {
 		flags := flag.NewFlagSet("", flag.ContinueOnError)

@@ -59,7 +59,7 @@ var (
 	quick = variant{name: "list read at once", does: "the same, with clients that read `status.servers` or another list that the operator keeps: all have it within seconds",
 		atOnce: true, create: applyWarm, scale: applyWarm, scaled: memcachedScaled, published: listPublished, confirm: confirm}
 	cold        = variant{name: "mode Cold", does: "`spec.size` of a Memcached with `spec.scaling.mode: Cold` is changed", create: applyCold, scale: applyCold, scaled: memcachedScaled}
-	statefulSet = variant{name: "StatefulSet", does: "`spec.replicas` of a StatefulSet is changed", create: workload.CreateStatefulSet, scale: scaleStatefulSet, scaled: workload.PodsUpToDate}
+	statefulSet = variant{name: "StatefulSet", does: "the number of replicas of a StatefulSet is changed", create: workload.CreateStatefulSet, scale: scaleStatefulSet, scaled: workload.PodsUpToDate}
 
 	variants = []variant{warm, quick, cold, statefulSet}
 	// further are measured with further numbers of keys, in one round.
@@ -93,7 +93,7 @@ func optionsOf(flags *flag.FlagSet) *options {
 	o := &options{variants: variants}
 	flags.StringVar(&o.version, "version", os.Getenv("MEMCACHED_NEWEST"), "`version` of memcached; empty means the operator's default")
 	flags.StringVar(&o.numbers, "keys", "20000,1000000", "`numbers` of keys of a shard; those after the first one are measured in one round, of this operator")
-	flags.StringVar(&o.only, "only", "", "`name` of the variant that is measured; empty means all")
+	flags.StringVar(&o.only, "only", "", "`name` of the variant that is measured, such as list-read-at-once; empty means all")
 	flags.IntVar(&o.rate, "rate", 3000, "operations per second on all shards")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each variant is measured")
 	flags.DurationVar(&o.mixed, "mixed", time.Minute, "time in which the clients get the new list, one after the other")
@@ -108,7 +108,7 @@ func (o options) runs() ([]options, error) {
 		return nil, fmt.Errorf("use at least -rounds 1, -mixed %s, -before %s and -after %s", atOnce, 4*load.Every, load.Every)
 	}
 	if o.only != "" {
-		if o.variants = slices.DeleteFunc(slices.Clone(o.variants), func(v variant) bool { return v.name != o.only }); len(o.variants) == 0 {
+		if o.variants = slices.DeleteFunc(slices.Clone(o.variants), func(v variant) bool { return strings.ReplaceAll(v.name, " ", "-") != o.only }); len(o.variants) == 0 {
 			return nil, fmt.Errorf("-only is %q, which is no variant", o.only)
 		}
 	}
