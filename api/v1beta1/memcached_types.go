@@ -113,6 +113,11 @@ type MemcachedStatus struct {
 	// +optional
 	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
+	// LastScaling is what the last change of the number of shards was in which items moved, or could not. Requires release 1.1.0 or newer.
+	//
+	// +optional
+	LastScaling *ScalingStatus `json:"lastScaling,omitempty"`
+
 	// Purge is the progress and the result of the annotation cache.memcached-operator.io/purge. It is absent without the annotation.
 	// Requires release 1.1.0 or newer.
 	//
@@ -293,10 +298,25 @@ type ScalingStatus struct {
 	// +optional
 	PublishTime *metav1.Time `json:"publishTime,omitempty"`
 
+	// CompletionTime is when the shards of the former list were deleted, or the new ones had their items. It is absent before.
+	//
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
 	// Moved is how many items the new owners of keys had copied when the new list was published.
 	//
 	// +optional
 	Moved int64 `json:"moved,omitempty"`
+
+	// Deleted is how many items were deleted at the end since only one of both owners had them, or both had changed them.
+	//
+	// +optional
+	Deleted int64 `json:"deleted,omitempty"`
+
+	// Purged is how many copies of the items that moved were deleted from their former owners.
+	//
+	// +optional
+	Purged int64 `json:"purged,omitempty"`
 
 	// StaleMilliseconds is the longest time for which a client with one list could read a value that a client with the other
 	// list had changed.

@@ -1047,6 +1047,11 @@ func (in *MemcachedStatus) DeepCopyInto(out *MemcachedStatus) {
 		*out = new(ScalingStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.LastScaling != nil {
+		in, out := &in.LastScaling, &out.LastScaling
+		*out = new(ScalingStatus)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Purge != nil {
 		in, out := &in.Purge, &out.Purge
 		*out = new(PurgeStatus)
@@ -1386,6 +1391,10 @@ func (in *ScalingStatus) DeepCopyInto(out *ScalingStatus) {
 	in.StartTime.DeepCopyInto(&out.StartTime)
 	if in.PublishTime != nil {
 		in, out := &in.PublishTime, &out.PublishTime
+		*out = (*in).DeepCopy()
+	}
+	if in.CompletionTime != nil {
+		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()
 	}
 }

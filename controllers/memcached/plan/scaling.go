@@ -147,6 +147,7 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 	case is(v1beta1.ScalingPublishing):
 		s.Step, s.PublishTime = v1beta1.ScalingWaiting, new(metav1.NewTime(obs.Now.Truncate(time.Second)))
 	default:
+		s.Deleted, s.Purged = reports.deleted, reports.purged
 		p.finish("")
 	}
 }
@@ -157,8 +158,9 @@ type targetReports struct {
 	// polls is whether a step waits for the answer of an agent.
 	polls bool
 	// problem of the first target that has one, and what a step waits for; empty for none.
-	problem, waiting         string
-	moved, staleMilliseconds int64
+	problem, waiting       string
+	moved, deleted, purged int64
+	staleMilliseconds      int64
 }
 
 // preparation returns what keeps the shards from taking part.
@@ -204,6 +206,7 @@ func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1be
 		s := shard.Named(shards, name)
 		report := reportOf(obs, s, scaling.ID)
 		r.moved, total = r.moved+report.Moved, total+max(report.Total, report.Moved)
+		r.deleted, r.purged = r.deleted+report.Deleted, r.purged+report.Purged
 		r.staleMilliseconds = max(r.staleMilliseconds, int64(report.StaleSeconds*1000))
 		isReached := slices.Index(order, report.Step) >= slices.Index(order, requestedSteps[scaling.Step])
 		switch {

@@ -153,7 +153,7 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 			t.Run(string(step)+", "+name, func(t *testing.T) {
 				obs := during(t, 3, 2, step)
 				for _, shard := range []string{"cache-0", "cache-1"} {
-					reports(obs, shard, agentwire.ScalingStatus{Step: reports1, Moved: 5, StaleSeconds: 0.5})
+					reports(obs, shard, agentwire.ScalingStatus{Step: reports1, Moved: 5, Deleted: 1, Purged: 4, StaleSeconds: 0.5})
 				}
 				c.change(obs)
 				p := plantest.Plan(obs)
@@ -163,6 +163,9 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 				}
 				if len(p.Actions.ScaleIn) > 0 {
 					t.Errorf("%q are deleted", describe(p.Actions))
+				}
+				if isLast := step == v1beta1.ScalingClosing && name == "all have"; isLast != (s.Deleted == 2 && s.Purged == 8 && s.StaleMilliseconds == 500) {
+					t.Errorf("%+v", s)
 				}
 				if s.Step == v1beta1.ScalingWaiting && (s.Moved != 0 || !s.PublishTime.Time.Equal(obs.Now)) || s.Step == v1beta1.ScalingPublishing && name == "all have" && s.Moved != 10 {
 					t.Errorf("%+v", s)

@@ -3,7 +3,9 @@ package status
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,6 +53,30 @@ func TestStatusHasTheShardsThatClientsUseWhileItemsMove(t *testing.T) {
 		}
 		if c.ofShard != "" && s.Shards[2].Message != c.ofShard {
 			t.Errorf("%s: %q", step, s.Shards[2].Message)
+		}
+	}
+}
+
+// What was reported stays until another change is over. One that only restores the former size isn't recorded.
+func TestLastScalingIsThatWhichIsOver(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 500, time.UTC)
+	former := &v1beta1.ScalingStatus{ID: "former"}
+	finishing := v1beta1.ScalingStatus{ID: "id", From: 3, To: 2, Step: v1beta1.ScalingFinishing, Moved: 5, Problem: "another ring"}
+	last := finishing
+	last.CompletionTime = new(metav1.NewTime(now.Truncate(time.Second)))
+	waiting, back := finishing, finishing
+	waiting.Step, back.To = v1beta1.ScalingWaiting, 3
+	for name, c := range map[string]struct{ was, next, want *v1beta1.ScalingStatus }{
+		"there was none":      {nil, &v1beta1.ScalingStatus{ID: "id"}, former},
+		"it waits":            {&waiting, &waiting, former},
+		"it finishes":         {&finishing, &finishing, former},
+		"it is over":          {&finishing, nil, &last},
+		"another one begins":  {&finishing, &v1beta1.ScalingStatus{ID: "next"}, &last},
+		"another size before": {&waiting, &v1beta1.ScalingStatus{ID: "next"}, former},
+		"the former size":     {&back, nil, former},
+	} {
+		if got := lastScaling(v1beta1.MemcachedStatus{Scaling: c.was, LastScaling: former}, c.next, now); !equality.Semantic.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

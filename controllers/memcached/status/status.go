@@ -3,6 +3,7 @@ package status
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -24,6 +25,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
 		Bootstrap:          p.Bootstrap.Status,
 		Scaling:            p.Scaling.Status,
+		LastScaling:        lastScaling(m.Status, p.Scaling.Status, now),
 		Purge:              p.Scaling.Purge,
 		LimitedSize:        resources.LimitedSize(m),
 	}
@@ -67,6 +69,17 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		append(condition.Of(health(m, s, available, progressing, degraded)), available, progressing, degraded)...)
 	s.Phase = phase(m, available, progressing, degraded)
 	return s
+}
+
+// lastScaling returns what the last change of the number of shards was: the one that was finishing, if it is over now.
+func lastScaling(was v1beta1.MemcachedStatus, next *v1beta1.ScalingStatus, now time.Time) *v1beta1.ScalingStatus {
+	s := was.Scaling
+	if s == nil || s.Step != v1beta1.ScalingFinishing || s.From == s.To || next != nil && next.ID == s.ID {
+		return was.LastScaling
+	}
+	last := s.DeepCopy()
+	last.CompletionTime = new(metav1.NewTime(now.Truncate(time.Second)))
+	return last
 }
 
 // bindingStatus returns the status of a binding after the writes. Without a plan, it stays what it was.

@@ -30,9 +30,11 @@ type Status struct {
 	Update    string    `json:"update,omitempty"`
 	BlockedBy []Blocker `json:"blockedBy,omitempty"`
 	// LastUpdate is what the last update cost.
-	LastUpdate  *v1beta1.UpdateCost `json:"lastUpdate,omitempty"`
-	LastBackup  *Backup             `json:"lastBackup,omitempty"`
-	Certificate *v1beta1.TLSStatus  `json:"certificate,omitempty"`
+	LastUpdate *v1beta1.UpdateCost `json:"lastUpdate,omitempty"`
+	// LastScaling is what the last change of the number of shards was.
+	LastScaling *v1beta1.ScalingStatus `json:"lastScaling,omitempty"`
+	LastBackup  *Backup                `json:"lastBackup,omitempty"`
+	Certificate *v1beta1.TLSStatus     `json:"certificate,omitempty"`
 	// Recommendation is the memory that a shard needs, if it is another one.
 	Recommendation string `json:"recommendation,omitempty"`
 	// Omitted says in sentences what couldn't be read, and why.
@@ -85,7 +87,7 @@ func NewStatus(in Input) Status {
 	m := in.Memcached
 	s := Status{
 		Namespace: m.Namespace, Name: m.Name, State: stateOf(m), Sentence: sentence(m), Version: m.Status.Version, TargetVersion: m.Status.TargetVersion,
-		Shards: make([]Shard, 0, len(m.Status.Shards)), BlockedBy: blockers(m), LastUpdate: m.Status.LastUpdate, LastBackup: lastBackup(in.Backups),
+		Shards: make([]Shard, 0, len(m.Status.Shards)), BlockedBy: blockers(m), LastUpdate: m.Status.LastUpdate, LastScaling: m.Status.LastScaling, LastBackup: lastBackup(in.Backups),
 		Certificate: m.Status.TLS, Recommendation: recommendation(in), Omitted: in.Omitted, now: in.Now,
 	}
 	if m.Spec.Memory != nil {
@@ -229,6 +231,9 @@ func (s Status) facts() string {
 	if u := s.LastUpdate; u != nil {
 		line("Last update", bill(*u, s.now))
 	}
+	if l := s.LastScaling; l != nil && l.CompletionTime != nil {
+		line("Last scaling", scaling(*l, s.now))
+	}
 	if b := s.LastBackup; b != nil {
 		line("Last backup", b.text(s.now))
 	}
@@ -263,6 +268,19 @@ func bill(u v1beta1.UpdateCost, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("%s more misses", text.Thousands(*u.ExtraMisses)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// scaling says what a change of the number of shards was.
+func scaling(s v1beta1.ScalingStatus, now time.Time) string {
+	result := fmt.Sprintf("finished %s ago, after %s; from %d to %d shards", since(now, s.CompletionTime), duration.HumanDuration(s.CompletionTime.Sub(s.StartTime.Time)), s.From, s.To)
+	if s.PublishTime != nil {
+		result += fmt.Sprintf("; copied %s in %s", count(s.Moved, "item"), duration.HumanDuration(s.PublishTime.Sub(s.StartTime.Time)))
+		result += fmt.Sprintf("; values were out of date for %s at most; deleted %s, and purged %s", milliseconds(s.StaleMilliseconds), count(s.Deleted, "item"), count(s.Purged, "item"))
+	}
+	if s.Problem != "" {
+		result += "; keys that moved were misses: " + s.Problem
+	}
+	return result
 }
 
 func (b Backup) text(now time.Time) string {
