@@ -20,6 +20,12 @@ const (
 	updateSuperseded = "Superseded"
 )
 
+// Outcomes of a change of the number of shards.
+const (
+	scalingWarm = "Warm"
+	scalingCold = "Cold"
+)
+
 // unplanned is the method of a shard that became unavailable without an update.
 const unplanned = "None"
 
@@ -36,6 +42,9 @@ type Changes struct {
 	unavailable    prometheus.Counter
 	misses         prometheus.Counter
 	recovery       prometheus.Histogram
+	scalings       *prometheus.CounterVec
+	scalingItems   *prometheus.CounterVec
+	stale          prometheus.Histogram
 
 	lock       sync.Mutex
 	memcacheds map[types.UID]*history
@@ -80,6 +89,19 @@ func NewChanges(clock clock.PassiveClock, elected <-chan struct{}) *Changes {
 		recovery: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "memcached_operator_update_hit_ratio_recovery_seconds",
 			Help:    "Seconds from the start of an update until the hit ratio of each shard was back. Updates after which it wasn't within 30 minutes aren't counted.",
 			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 14400}}),
+		scalings: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_scalings_total",
+			Help: "Number of changes of the number of shards in which items moved, by their outcome. It is Cold if they should have moved, and didn't."}, []string{"outcome"}),
+		scalingItems: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_scaling_items_total",
+			Help: "Number of items that were copied, deleted or purged when the number of shards changed. status.lastScaling has those of one change."}, []string{"fate"}),
+		stale: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "memcached_operator_scaling_stale_seconds",
+			Help:    "Longest time for which a client could read a value that a client with another list of shards had changed, for each change of their number.",
+			Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 30, 60}}),
+	}
+	for _, outcome := range []string{scalingWarm, scalingCold} {
+		c.scalings.WithLabelValues(outcome)
+	}
+	for _, fate := range []string{"copied", "deleted", "purged"} {
+		c.scalingItems.WithLabelValues(fate)
 	}
 	for _, outcome := range []string{updateFinished, updateRolledBack, updateSuperseded} {
 		c.updates.WithLabelValues(outcome)
@@ -111,7 +133,7 @@ func (c *Changes) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Changes) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.updates, c.updateDuration, c.notReady, c.items, c.unavailable, c.misses, c.recovery}
+	return []prometheus.Collector{c.updates, c.updateDuration, c.notReady, c.items, c.unavailable, c.misses, c.recovery, c.scalings, c.scalingItems, c.stale}
 }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -150,6 +172,7 @@ func (c *Changes) OnUpdate(was, is any) {
 	}
 	c.update(h, before.Status.Update, after)
 	c.cost(before.Status.LastUpdate, after.Status.LastUpdate)
+	c.scaling(before.Status.LastScaling, after.Status.LastScaling)
 	c.shards(h, &before.Status, after)
 	if s := after.Status; s.Update == nil && s.ReadyShards == s.Size && s.UpdatedShards == s.Size {
 		clear(h.methods)
@@ -215,6 +238,24 @@ func (c *Changes) cost(was, is *v1beta1.UpdateCost) {
 		if is.HitRatioRecoveryTime != nil {
 			observe(c.recovery, is.HitRatioRecoveryTime.Sub(is.StartTime.Time))
 		}
+	}
+}
+
+// scaling counts a change of the number of shards that is over.
+func (c *Changes) scaling(was, is *v1beta1.ScalingStatus) {
+	if is == nil || was != nil && was.ID == is.ID {
+		return
+	}
+	outcome := scalingWarm
+	if is.Problem != "" {
+		outcome = scalingCold
+	}
+	c.scalings.WithLabelValues(outcome).Inc()
+	c.scalingItems.WithLabelValues("copied").Add(float64(max(is.Moved, 0)))
+	c.scalingItems.WithLabelValues("deleted").Add(float64(max(is.Deleted, 0)))
+	c.scalingItems.WithLabelValues("purged").Add(float64(max(is.Purged, 0)))
+	if is.PublishTime != nil {
+		observe(c.stale, time.Duration(is.StaleMilliseconds)*time.Millisecond)
 	}
 }
 

@@ -19,6 +19,8 @@ var (
 		"Number of times that a shard started without its items and no update had announced it, since this operator started.")
 	updateStep = memcachedDesc("update_step_timestamp_seconds",
 		"Time at which the update of the Memcached reached its method and its gate, in seconds since 1970. It is absent without an update.", "step", "gate")
+	scalingStart = memcachedDesc("scaling_start_timestamp_seconds",
+		"Time at which the number of shards of the Memcached began to change, in seconds since 1970, by its step now. It is absent without such a change, or if no items move.", "step")
 )
 
 // exportedConditions are those of which each has a series. Ready follows from them.
@@ -37,7 +39,7 @@ type Memcacheds struct {
 
 // Describe implements prometheus.Collector.
 func (c *Memcacheds) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, condition, shardsDesired, shardsReady, shardsCurrent, shardLosses, updateStep} {
+	for _, d := range []*prometheus.Desc{info, condition, shardsDesired, shardsReady, shardsCurrent, shardLosses, updateStep, scalingStart} {
 		descs <- d
 	}
 }
@@ -69,6 +71,9 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	}
 	if u := m.Status.Update; u != nil {
 		send(updateStep, prometheus.GaugeValue, float64(u.LastTransitionTime.Unix()), string(u.Method), string(u.Gate))
+	}
+	if s := m.Status.Scaling; s != nil {
+		send(scalingStart, prometheus.GaugeValue, float64(s.StartTime.Unix()), string(s.Step))
 	}
 }
 

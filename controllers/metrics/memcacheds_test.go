@@ -82,6 +82,7 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	m := exampleMemcached("cache")
 	m.Status.ReadyShards, m.Status.UpdatedShards = 2, 1
 	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, LastTransitionTime: metav1.Unix(1700000000, 0)}
+	m.Status.Scaling = &v1beta1.ScalingStatus{Step: v1beta1.ScalingWaiting, StartTime: metav1.Unix(1600000000, 0)}
 	cache := &objects{memcacheds: []v1beta1.Memcached{*m}}
 	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
 	want := []string{
@@ -89,6 +90,7 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 		`condition{condition="Degraded",memcached="cache",namespace="team",reason="AsExpected"} 0`,
 		`condition{condition="Progressing",memcached="cache",namespace="team",reason="UpToDate"} 0`,
 		`info{memcached="cache",namespace="team",version="1.6.45"} 1`,
+		`scaling_start_timestamp_seconds{memcached="cache",namespace="team",step="Waiting"} 1.6e+09`,
 		`shard_losses_total{memcached="cache",namespace="team"} 0`,
 		`shards_current{memcached="cache",namespace="team"} 1`,
 		`shards_desired{memcached="cache",namespace="team"} 3`,
@@ -245,6 +247,15 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			s.then(-5, func(m *v1beta1.MemcachedStatus) { m.Shards[1].Ready = true })
 		}, []string{`items_total{fate="lost"} 115`, `shard_losses_total{memcached="cache",namespace="team"} 5`, `shard_unavailable_seconds_count{method="None"} 6`,
 			`update_hit_ratio_recovery_seconds_count 1`}},
+		{"each change of the number of shards counts once, by whether items moved", func(s *story) {
+			last := v1beta1.ScalingStatus{ID: "one", PublishTime: new(metav1.Unix(9, 0)), Moved: 100, Deleted: 2, Purged: 90, StaleMilliseconds: 1500}
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.LastScaling = last.DeepCopy() })
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Phase = v1beta1.PhaseRunning })
+			s.then(1, func(m *v1beta1.MemcachedStatus) {
+				m.LastScaling = &v1beta1.ScalingStatus{ID: "two", Problem: "another ring", Moved: -5}
+			})
+		}, []string{`scaling_items_total{fate="copied"} 100`, `scaling_items_total{fate="deleted"} 2`, `scaling_items_total{fate="purged"} 90`,
+			`scaling_stale_seconds_sum 1.5`, `scaling_stale_seconds_count 1`, `scalings_total{outcome="Cold"} 1`, `scalings_total{outcome="Warm"} 1`}},
 		{"scaling in and out is neither", func(s *story) {
 			last := s.last.Status.Shards[2]
 			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Shards[2].Ready = false })

@@ -94,7 +94,7 @@ var fleetRows = []row{
 	{title: "Memcacheds", panels: []panel{
 		table("Not ready", `memcached_operator_shards_ready < memcached_operator_shards_desired`),
 		table("Degraded", `memcached_operator_condition{condition="Degraded"} == 1`),
-		table("Updates", `time() - memcached_operator_update_step_timestamp_seconds`),
+		table("Updates and scaling", `time() - memcached_operator_update_step_timestamp_seconds or time() - memcached_operator_scaling_start_timestamp_seconds`),
 		table("Versions", `count by (version) (memcached_operator_info)`),
 		table("Lowest hit ratios", `bottomk(10, memcached:hit_ratio:rate5m)`),
 		table("Most evictions", `topk(10, sum by (namespace, memcached) (rate(memcached_items_evicted_total[$__rate_interval])))`),

@@ -227,6 +227,12 @@ func (w *writer) agent(in *Input) {
 		w.sample("memcached_agent_settings_restored_total", "", float64(in.Restored))
 		w.sample("memcached_agent_log_lines_dropped_total", "", float64(in.DroppedLines))
 	}
+	if s := status.Scaling; s != nil && s.ID != "" {
+		w.sample("memcached_agent_scaling_items", label("fate", "copied"), float64(s.Moved))
+		w.sample("memcached_agent_scaling_items", label("fate", "deleted"), float64(s.Deleted))
+		w.sample("memcached_agent_scaling_items", label("fate", "purged"), float64(s.Purged))
+		w.sample("memcached_agent_scaling_stale_seconds", "", s.StaleSeconds)
+	}
 	in.Probes.write(w, "memcached_agent_probe_duration_seconds")
 	w.sample("memcached_agent_memory_working_set_bytes", "", in.WorkingSet)
 	w.sample("memcached_agent_memory_limit_bytes", "", in.MemoryLimit)

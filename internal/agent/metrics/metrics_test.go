@@ -103,6 +103,7 @@ func fullInput(t testing.TB) *Input {
 		Connections: &forwarder.Connections{Silent: 7, Forwarded: 5, Plain: 3, AllPlain: 11, Refused: 9},
 		Process:     Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
 		Status: wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", Start: start, ArgumentsError: "refused",
+			Scaling: &wire.ScalingStatus{ID: "3-4-1"},
 			Secrets: &wire.Secrets{Certificate: wire.Certificate{Error: "expired", SHA256: "ab", NotBefore: at, NotAfter: at.Add(time.Hour), PlainConnections: 3}}},
 		History: History{Starts: map[wire.StartResult]int64{wire.StartWarm: 3}, UnavailableSeconds: 1.5, LastOutage: 0.5, Saves: 4, FailedSaves: 1,
 			SavedAt: at, SaveSeconds: 0.75, SavedItems: 99, Drains: 2, DrainedAt: at, Received: 1, FailedReceived: 2, FailedSent: 3, Handover: &start},
