@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +46,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 		})
 		s.Holds(set(change.to))
 		s.Holds(set(change.from))
+		stop := s.records("cache", change.to)
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
 		s.Must(k.Patch(s.Ctx, m, client.RawPatch(types.MergePatchType, []byte(patch))))
 		s.Await("cache", "the end of the scaling", func(m *v1beta1.Memcached) error {
@@ -52,6 +56,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 			return nil
 		})
 		s.Available("cache")
+		stop()
 		s.Holds(set(change.to))
 		total := 0
 		for _, pod := range s.Pods("cache") {
@@ -64,4 +69,63 @@ func TestScalingKeepsTheItems(t *testing.T) {
 		}
 	}
 	s.Event("cache", v1beta1.EventScalingFinished)
+}
+
+// records waits until the records of the headless Service have the first shards only, and follows them from then on. The returned function
+// fails the test if they had others.
+func (s *space) records(name string, shards int) (stop func()) {
+	s.Helper()
+	var want []string
+	for ordinal := range shards {
+		want = append(want, cluster.ShardName(name, ordinal))
+	}
+	of := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}}
+	s.Eventually("the records of "+name, func(ctx context.Context) error {
+		var all discoveryv1.EndpointSliceList
+		if err := k.List(ctx, &all, of...); err != nil {
+			return err
+		}
+		if got := readyHosts(all.Items...); !slices.Equal(got, want) {
+			return fmt.Errorf("they have %v, and clients know %v", got, want)
+		}
+		return nil
+	})
+	changes, err := k.Watch(s.Ctx, &discoveryv1.EndpointSliceList{}, of...)
+	s.Must(err)
+	s.Cleanup(changes.Stop)
+	return func() {
+		s.Helper()
+		last := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+		last.Name, last.Namespace, last.Labels = "last", s.Namespace, map[string]string{discoveryv1.LabelServiceName: name}
+		s.Must(k.Create(s.Ctx, last))
+		for change := range changes.ResultChan() {
+			slice, ok := change.Object.(*discoveryv1.EndpointSlice)
+			if !ok {
+				s.Fatalf("the watch of the records failed: %v", change.Object)
+			}
+			if slice.Name == last.Name {
+				s.Must(k.Delete(s.Ctx, last))
+				return
+			}
+			for _, host := range readyHosts(*slice) {
+				if !slices.Contains(want, host) {
+					s.Errorf("the records have %s, and clients know %v", host, want)
+				}
+			}
+		}
+		s.Fatal("the watch of the records was closed early")
+	}
+}
+
+// readyHosts returns the host names of ready endpoints.
+func readyHosts(all ...discoveryv1.EndpointSlice) (hosts []string) {
+	for _, slice := range all {
+		for _, e := range slice.Endpoints {
+			if e.Hostname != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				hosts = append(hosts, *e.Hostname)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
