@@ -255,6 +255,9 @@ func (s *supervisor) status() wire.Status {
 	}
 	if s.handoverPort.Scaling {
 		moved := s.moves.status
+		if r := s.moves.request; r != nil {
+			moved.Requested = r.Step
+		}
 		status.Scaling = &moved
 	}
 	return status

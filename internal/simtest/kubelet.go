@@ -263,10 +263,12 @@ func (cl *Cluster) move(p *Proc, r agentwire.Scaling) {
 
 // Moved is what the agent reports of moving items from other shards.
 func (p *Proc) Moved() agentwire.ScalingStatus {
-	if p.moved.ID == p.scaling().ID {
-		return p.moved
+	r, moved := p.scaling(), p.moved
+	if moved.ID != r.ID {
+		moved = agentwire.ScalingStatus{ID: r.ID}
 	}
-	return agentwire.ScalingStatus{ID: p.scaling().ID}
+	moved.Requested = r.Step
+	return moved
 }
 
 func (cl *Cluster) newIP() string {

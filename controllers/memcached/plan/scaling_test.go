@@ -18,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -218,12 +219,16 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 				if err != nil || request == nil {
 					t.Fatalf("%s: %q, %v", step, text, err)
 				}
-				shard := strings.TrimSuffix(patch.Pod.Name, "-x")
-				got = append(got, shard)
+				target := strings.TrimSuffix(patch.Pod.Name, "-x")
+				got = append(got, target)
 				servers := resources.Options{}.ScalingRequest(obs.Memcached, obs.Memcached.Status.Scaling, request.Ordinal, want)
-				if resources.ShardName("cache", request.Ordinal) != shard || text != servers || len(request.From) != int(c.from) || len(request.To) != int(c.to) ||
+				if written := request.Written; written != obs.Now.Unix() {
+					t.Errorf("%s: shard %s is requested at %d", step, target, written)
+				}
+				request.Written = 0
+				if resources.ShardName("cache", request.Ordinal) != target || request.String() != servers || len(request.From) != int(c.from) || len(request.To) != int(c.to) ||
 					len(request.Agents) != int(c.from) || request.Agents[1] != "cache-1.default.svc.cluster.local:11212" || request.To[0] != "cache-0.default.svc.cluster.local:11211" {
-					t.Errorf("%s: shard %s is requested: %s", step, shard, text)
+					t.Errorf("%s: shard %s is requested: %s", step, target, text)
 				}
 				patch.Pod.Annotations[annotations.Scaling] = text
 			}
@@ -233,8 +238,21 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 			if diff := cmp.Diff(c.targets, got); diff != "" {
 				t.Errorf("%s from %d to %d (-want +got):\n%s", step, c.from, c.to, diff)
 			}
-			if again := plantest.Plan(obs).Scaling.Actions.Patch; len(again) > 0 {
-				t.Errorf("%s: it is repeated", step)
+			for _, r := range []struct {
+				after  time.Duration
+				isRead bool
+				want   int
+			}{{0, false, 0}, {shard.AnnounceRetry - time.Second, false, 0}, {shard.AnnounceRetry, false, len(c.targets)}, {shard.AnnounceRetry, true, 0}} {
+				late := *obs
+				late.Now = obs.Now.Add(r.after)
+				for _, target := range c.targets {
+					if r.isRead {
+						reports(&late, target, agentwire.ScalingStatus{Requested: want})
+					}
+				}
+				if again := plantest.Plan(&late).Scaling.Actions.Patch; len(again) != r.want {
+					t.Errorf("%s: after %s, read %t, it is repeated by %d", step, r.after, r.isRead, len(again))
+				}
 			}
 			obs.Memcached.Status.Scaling = nil
 			obs.Memcached.Status.ObservedGeneration = obs.Memcached.Generation

@@ -44,6 +44,8 @@ type Scaling struct {
 	// Agents are the agents behind the Services of the shards of From, by ordinal, as host:port.
 	Agents []string    `json:"agents"`
 	Step   ScalingStep `json:"step"`
+	// Written is when it was written to the pod, in seconds since 1970. A kubelet can miss it until it is written again.
+	Written int64 `json:"written,omitempty"`
 }
 
 // ParseScaling parses what String returned. An empty text is nil.
@@ -67,6 +69,8 @@ func (s Scaling) String() string {
 type ScalingStatus struct {
 	// ID is that of the request; empty without one.
 	ID string `json:"id,omitempty"`
+	// Requested is the step of the request that the agent has read.
+	Requested ScalingStep `json:"requested,omitempty"`
 	// Step is that which this pod has completed. After ScalingCopy it has the items of its keys, after ScalingPublished it counts with
 	// clients that use both, after ScalingClose nothing of the change is left.
 	Step ScalingStep `json:"step,omitempty"`
