@@ -24,6 +24,8 @@ type Pace struct {
 	Total, Visited int64
 	// Deadline is when the pass must be over. It has no limit shortly before. The zero time is no limit at all.
 	Deadline time.Time
+	// Share is how many passes have the rate together; 0 is one.
+	Share int
 
 	began, due          time.Time
 	batch, batchedBytes int64
@@ -42,7 +44,7 @@ func (p *Pace) Add(bytes int64, now time.Time) time.Duration {
 	if p.batch < BatchItems && p.batchedBytes < BatchBytes {
 		return 0
 	}
-	took := CopyTime(p.batch, p.batchedBytes)
+	took := CopyTime(p.batch, p.batchedBytes) * time.Duration(max(p.Share, 1))
 	p.batch, p.batchedBytes = 0, 0
 	// Time that was lost is not recovered with a burst.
 	p.due = later(p.due.Add(took), now)

@@ -7,13 +7,13 @@ import (
 
 func TestPaceKeepsTheRate(t *testing.T) {
 	began := time.Now()
-	run := func(items int, bytes int64, lost time.Duration) time.Duration {
-		p := Pace{Total: int64(items), Deadline: began.Add(time.Hour)}
+	run := func(items int, bytes int64, share int, lost time.Duration) time.Duration {
+		p := Pace{Total: int64(items), Deadline: began.Add(time.Hour), Share: share}
 		now := began
 		for range items {
 			p.Visited++
 			wait := p.Add(bytes, now)
-			if wait > 2*BatchItems*time.Second/ItemsPerSecond && bytes < 1000 {
+			if wait > 2*time.Duration(max(share, 1))*BatchItems*time.Second/ItemsPerSecond && bytes < 1000 {
 				t.Errorf("waits %s at once", wait)
 			}
 			now = now.Add(wait + lost)
@@ -23,14 +23,16 @@ func TestPaceKeepsTheRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		items int
 		bytes int64
+		share int
 		lost  time.Duration
 		want  time.Duration
 	}{
-		"by items": {100_000, 100, 0, 2 * time.Second},
-		"by bytes": {1000, 1 << 20, 0, 10 * time.Second},
-		"slower":   {100_000, 100, 100 * time.Microsecond, 10 * time.Second},
+		"by items": {100_000, 100, 0, 0, 2 * time.Second},
+		"by bytes": {1000, 1 << 20, 1, 0, 10 * time.Second},
+		"slower":   {100_000, 100, 0, 100 * time.Microsecond, 10 * time.Second},
+		"shared":   {100_000, 100, 4, 0, 8 * time.Second},
 	} {
-		if took := run(c.items, c.bytes, c.lost); took < c.want*9/10 || took > c.want*11/10 {
+		if took := run(c.items, c.bytes, c.share, c.lost); took < c.want*9/10 || took > c.want*11/10 {
 			t.Errorf("%s: %s, want %s", name, took, c.want)
 		}
 	}

@@ -232,11 +232,13 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 }
 
 // newPace returns the limit of the rate while clients share the network and the processor.
-func newPace() peerlink.Pace { return peerlink.Pace{Deadline: time.Now().AddDate(1, 0, 0)} }
+func newPace(share int) peerlink.Pace {
+	return peerlink.Pace{Deadline: time.Now().AddDate(1, 0, 0), Share: share}
+}
 
-// purge deletes the items that a scan shows and that haven't changed since, at a limited rate. then is called with the size of each.
-func (p *pipe) purge(ctx context.Context, which func(*memfile.Item) bool, then func(bytes int)) error {
-	pace := newPace()
+// purge deletes the items that a scan shows and that haven't changed since, at a share of the limited rate. then is called with the size of each.
+func (p *pipe) purge(ctx context.Context, share int, which func(*memfile.Item) bool, then func(bytes int)) error {
+	pace := newPace(share)
 	_, err := p.Scan(ctx, handover.AnyOrder, func(found *memfile.Item) error {
 		request, ok := protocol.AppendDelete(p.batch, found.Key)
 		if !which(found) || !ok {

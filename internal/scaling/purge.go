@@ -46,7 +46,7 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 	if dryRun {
 		err = own.check()
 	} else {
-		err = own.purge(ctx, isOrphan, orphans.add)
+		err = own.purge(ctx, 1, isOrphan, orphans.add)
 	}
 	if err != nil {
 		return orphans, fmt.Errorf("purging the items: %w", err)

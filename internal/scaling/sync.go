@@ -25,7 +25,7 @@ const (
 	fewChanges, maxSweeps = 0.005, 5
 	// The pause between two sweeps is pauseShare times as long as a sweep: clients need the processor.
 	pauseShare         = 4
-	minPause, maxPause = 50 * time.Millisecond, 2 * time.Second
+	minPause, maxPause = 50 * time.Millisecond, 10 * time.Second
 	retryInterval      = time.Second
 	progressInterval   = 250 * time.Millisecond
 	// purges is how often the items of a source are listed and deleted: a scan can miss an item.
@@ -165,10 +165,13 @@ func (r *receiver) prepare() (err error) {
 		return err
 	}
 	for ordinal := range sources(r.moves) {
-		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal, pace: newPace()}
+		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal, pace: newPace(r.share())}
 	}
 	return nil
 }
+
+// share is how many connections at most use a shard at the same time: a target has one to each source, a source one of each target.
+func (r *receiver) share() int { return max(len(r.Change.From), len(r.Change.To)) }
 
 func (r *receiver) close() {
 	for _, s := range r.sources {
@@ -563,7 +566,7 @@ func (s *source) purge(ctx context.Context) error {
 	}
 	for range purges {
 		var n int64
-		err := s.pipes[theirs].purge(ctx, func(*memfile.Item) bool { n++; return true }, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
+		err := s.pipes[theirs].purge(ctx, s.share(), func(*memfile.Item) bool { n++; return true }, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
 		if err != nil {
 			return fmt.Errorf("deleting what moved: %w", err)
 		}
