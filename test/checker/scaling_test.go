@@ -84,6 +84,8 @@ type scaledKey struct {
 	newest   string // empty: deleted
 	replaced map[string]time.Time
 	expires  time.Time
+	// deleted is when a client deleted it last.
+	deleted time.Time
 	// closed is set after an operation without an answer.
 	closed bool
 	moves  bool
@@ -117,6 +119,8 @@ type scaledTotals struct {
 	runs, reads, misses, stale, counters, left, expiry int
 	lasting                                            map[string]int
 	oldest                                             time.Duration
+	// undeleted is the oldest of the values whose key was not deleted since. A deletion on one side can leave no trace.
+	undeleted time.Duration
 }
 
 func (s *scaledTotals) add(do func()) {
@@ -126,8 +130,8 @@ func (s *scaledTotals) add(do func()) {
 }
 
 func (s *scaledTotals) String() string {
-	return fmt.Sprintf("%d changes: of %d reads of moved keys while lists differed, %d older values, the oldest %.2f s, and %d misses; %d increments of old values; lasting %v; %d moved keys left, %d wrong expiries",
-		s.runs, s.reads, s.stale, s.oldest.Seconds(), s.misses, s.counters, s.lasting, s.left, s.expiry)
+	return fmt.Sprintf("%d changes: of %d reads of moved keys while lists differed, %d older values, the oldest %.2f s, or %.2f s of keys that were not deleted since, and %d misses; %d increments of old values; lasting %v; %d moved keys left, %d wrong expiries",
+		s.runs, s.reads, s.stale, s.oldest.Seconds(), s.undeleted.Seconds(), s.misses, s.counters, s.lasting, s.left, s.expiry)
 }
 
 func newScaled(t *testing.T, n int, name, version string, totals *scaledTotals) *scaled {
@@ -325,6 +329,9 @@ func (c *scaledClient) saw(k *scaledKey, value string, counts bool, is string) {
 			c.totals.stale++
 			if old {
 				c.totals.oldest = max(c.totals.oldest, time.Since(at))
+				if k.deleted.Before(at) {
+					c.totals.undeleted = max(c.totals.undeleted, time.Since(at))
+				}
 			} else if !k.counter {
 				c.t.Errorf("wrong value %q of %s, want %q", value, k.name, k.newest)
 			}
@@ -385,6 +392,7 @@ func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 		_, _, err := c.do(shard, fmt.Sprintf("md %s\r\n", k.name))
 		if err == nil {
 			k.write("")
+			k.deleted = time.Now()
 		}
 		return err
 	case n < 95:
