@@ -64,7 +64,7 @@ var defects = []defect{
 		"f.stopAcknowledged = r.agent.AnnouncedStop == o.Active.Annotations[annotations.Stop] && ",
 		`f.stopAcknowledged = o.Active.Annotations[annotations.Stop] != "" && `,
 	}}},
-	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
+	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"resources.Size(m) > 0 && isNew(obs):", "resources.Size(m) > 0:"}}},
 	{"the list has a shard that copies its items", "controllers/memcached/resources/scaling.go", []edit{{"return Sizes{max(from, to), from}", "return Sizes{max(from, to), to}"}}},
 	{"a shard is deleted before the others have its items", "controllers/memcached/resources/scaling.go", []edit{{"		return Sizes{max(from, to), to}", "		return Sizes{to, to}"}}},
 	{"scaling doesn't wait for the shards", plan + "scaling.go", []edit{{"case !isReached, scaling.Step", "case isReached && r.targets < 0, scaling.Step"}}},
