@@ -115,6 +115,7 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 	s.Must(h.from(before.Source, before.Operator))
 
 	s.Must(errors.Join(h.uninstall(), k.InstallFrom(s.Ctx, before.Source, before.Operator))) // the former of a run that was interrupted
+	tookOver(s.Space, before.Operator)
 	if _, err := h.install(s.Ctx, 0); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Fatalf("without --take-ownership, Helm says of what kubectl applied: %v", err)
 	}
@@ -134,15 +135,16 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 	s.Keeps(kept)
 
 	s.Must(k.InstallFrom(s.Ctx, before.Source, before.Operator))
-	for _, installs := range []func() error{
-		func() error { return k.Install(s.Ctx, image) },
-		func() error { return k.InstallFrom(s.Ctx, before.Source, before.Operator) },
-		func() error { _, err := h.install(s.Ctx, 4); return err },
-	} {
-		s.Must(installs())
-		s.Available("cache")
-		s.Keeps(kept)
-	}
+	s.Must(k.Install(s.Ctx, image))
+	tookOver(s.Space, image)
+	s.Available("cache")
+	s.Keeps(kept)
+	s.Must(k.InstallFrom(s.Ctx, before.Source, before.Operator))
+	tookOver(s.Space, before.Operator)
+	_, err = h.install(s.Ctx, 4)
+	s.Must(err)
+	s.Available("cache")
+	s.Keeps(kept)
 
 	s.Must(h.from(root, image))
 	h.values["replicas"] = 2
@@ -167,6 +169,7 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 		if got := d.Spec.Template.Spec.Containers[0].Image; got != image || d.Status.AvailableReplicas != replicas || !reflect.DeepEqual(schema(crd), schema(crds[0])) {
 			t.Errorf("%d replicas of %s run, want %d of %s, or the CRD isn't theirs", d.Status.AvailableReplicas, got, replicas, image)
 		}
+		tookOver(s.Space, image)
 		s.Available("cache")
 		s.Keeps(kept)
 	}
