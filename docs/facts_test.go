@@ -139,11 +139,11 @@ func TestSizingTableFollowsTheFormula(t *testing.T) {
 	}
 }
 
-// measured returns the cells of the first table of a benchmark's page by the first one, without ranges and comparisons.
-func measured(t *testing.T, page string) map[string][]string {
+// measured returns the cells of the first table of a text by the first one, without ranges and comparisons.
+func measured(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, row := range rows(read(t, page)) {
+	for _, row := range rows(text) {
 		for i := range row {
 			row[i] = strings.TrimSpace(regexp.MustCompile(`[\[(][^\])]*[\])]`).ReplaceAllString(row[i], ""))
 		}
@@ -156,7 +156,7 @@ func measured(t *testing.T, page string) map[string][]string {
 
 func TestFiguresOfTheDocumentsAreThoseOfTheBenchmarks(t *testing.T) {
 	page := section(t, read(t, "docs/handover.md"), "## What each mode costs")
-	eviction, compared := measured(t, "docs/bench-handover.md"), 0
+	eviction, compared := measured(t, read(t, "docs/bench-handover.md")), 0
 	for _, row := range rows(page) {
 		if len(row) != 4 {
 			continue
@@ -169,11 +169,21 @@ func TestFiguresOfTheDocumentsAreThoseOfTheBenchmarks(t *testing.T) {
 	if compared < 8 {
 		t.Errorf("only %d rows were compared", compared)
 	}
-	upgrade := measured(t, "docs/bench-upgrade.md")
+	upgrade := measured(t, read(t, "docs/bench-upgrade.md"))
 	kept, lost, failed := upgrade["items kept, of those that no client read"], upgrade["hits lost, in seconds of full traffic"], upgrade["operations that failed after a retry"]
 	for i, variant := range []string{"this operator", "by handover", "StatefulSet"} {
 		if want := strings.Join([]string{"\n| " + variant, kept[i], lost[i], failed[i] + " |\n"}, " | "); !strings.Contains(read(t, "README.md"), want) {
 			t.Errorf("README.md lacks the row of docs/bench-upgrade.md:%s", want)
+		}
+	}
+	_, back, _ := strings.Cut(read(t, "docs/bench-scaling.md"), "| 4 → 3 shards |")
+	left := measured(t, back)["keys with an old value for good"]
+	for page, want := range map[string]string{
+		"README.md":       ", " + left[3] + " keys had an old value for good |",
+		"docs/scaling.md": left[0] + " keys instead of " + left[2] + " had an old value for good",
+	} {
+		if !strings.Contains(read(t, page), want) {
+			t.Errorf("%s lacks the figures of docs/bench-scaling.md: %s", page, want)
 		}
 	}
 	most := upgrade["steady state: operations per second at most"]
