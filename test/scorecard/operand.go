@@ -73,7 +73,12 @@ func podFailure(ctx context.Context, e *environment) error {
 
 // scale tests that the scale subresource adds and removes shards at the end, and that the others keep pods and items.
 func scale(ctx context.Context, e *environment) error {
-	i, err := e.createAvailable(ctx, "scorecard-scale", 1)
+	spec := small(1)
+	spec.Scaling.ScaleSubresource.Directions = v1beta1.ScaleOutAndIn
+	i, err := e.create(ctx, "scorecard-scale", spec)
+	if err == nil {
+		err = i.available(ctx)
+	}
 	if err != nil {
 		return err
 	}
