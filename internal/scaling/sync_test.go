@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -132,6 +133,7 @@ func (o *owners) run(script func(sweep int) Step) {
 			if sweep++; sweep > 100 {
 				o.t.Fatal("no end after 100 sweeps")
 			}
+			synctest.Wait() // what the source still does after a failure reads what the script changes
 			return script(sweep)
 		},
 		Progress: func(p Progress) { o.progress = p },
