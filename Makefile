@@ -1,5 +1,5 @@
 # The unreleased version. Images and bundle/ are named after it.
-VERSION ?= 1.1.0
+VERSION ?= 1.2.0
 # The bundle's createdAt, and @ with the digest of the operator's image if it is known. "make release" sets them.
 RELEASED ?= 2026-11-27T19:45:58Z
 DIGEST ?=
