@@ -14,8 +14,7 @@ import (
 )
 
 // purge decides how a request to purge items continues: that of the annotation, once for each value. As in a scaling, the status has a phase
-// before anything depends on it. The dry run isn't one of another list
-// of servers, so a change of the number of shards stops a purge.
+// before anything depends on it. The dry run isn't one of another list of servers, so a change of the number of shards stops a purge.
 func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) {
 	m := obs.Memcached
 	value := text.Truncate(m.Annotations[v1beta1.AnnotationPurge], v1beta1.MaxPurgeRequest)
@@ -36,15 +35,23 @@ func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, opti
 	}
 }
 
+// parsePurge returns the ID of a request, and whether it deletes. The ID is empty if it is no request.
+func parsePurge(value string) (id string, deletes bool) {
+	if id, deletes = strings.CutPrefix(value, v1beta1.PurgeDelete); deletes {
+		return id, true
+	}
+	if id, counts := strings.CutPrefix(value, v1beta1.PurgeDryRun); counts {
+		return id, false
+	}
+	return "", false
+}
+
 // beginPurge returns the status of a new request.
 func beginPurge(m *v1beta1.Memcached, value string, now time.Time) *v1beta1.PurgeStatus {
 	s := &v1beta1.PurgeStatus{Request: value, Phase: v1beta1.TransferPending, StartTime: v1beta1.Time(now), Shards: make([]v1beta1.PurgedShard, resources.Size(m))}
-	id, deletes := strings.CutPrefix(value, v1beta1.PurgeDelete)
-	if !deletes {
-		id, _ = strings.CutPrefix(value, v1beta1.PurgeDryRun)
-	}
+	id, deletes := parsePurge(value)
 	switch was := m.Status.Purge; {
-	case id == "" || id == value:
+	case id == "":
 		s.Phase, s.Message = v1beta1.TransferFailed, fmt.Sprintf("the annotation %s is neither %s<id> nor %s<id>; set it to %s1", v1beta1.AnnotationPurge, v1beta1.PurgeDryRun, v1beta1.PurgeDelete, v1beta1.PurgeDryRun)
 	case deletes && (was == nil || was.Request != v1beta1.PurgeDryRun+id || was.Phase != v1beta1.TransferComplete || len(was.Shards) != len(s.Shards)):
 		s.Phase, s.Message = v1beta1.TransferFailed, fmt.Sprintf("%s%s isn't complete for these shards; first set the annotation %s to it", v1beta1.PurgeDryRun, id, v1beta1.AnnotationPurge)
@@ -58,7 +65,7 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 		return
 	}
 	size := resources.Size(m)
-	id, deletes := strings.CutPrefix(s.Request, v1beta1.PurgeDelete)
+	id, deletes := parsePurge(s.Request)
 	step := agentwire.ScalingCount
 	if deletes {
 		step = agentwire.ScalingPurge
@@ -110,7 +117,7 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 			s.Phase, s.Message = v1beta1.TransferComplete, "deleted "+of
 		default:
 			s.Phase, s.Message = v1beta1.TransferComplete, fmt.Sprintf("%s would be deleted; to delete them, run: kubectl annotate memcached %s %s=%s%s --overwrite",
-				of, m.Name, v1beta1.AnnotationPurge, v1beta1.PurgeDelete, strings.TrimPrefix(id, v1beta1.PurgeDryRun))
+				of, m.Name, v1beta1.AnnotationPurge, v1beta1.PurgeDelete, id)
 		}
 	}
 }
