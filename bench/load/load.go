@@ -24,7 +24,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
-	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
 const (
@@ -61,10 +60,10 @@ type Config struct {
 	dial func(ctx context.Context, address string) (conn, error)
 }
 
-// conn is a connection to a shard. A Get without an item is a miss.
+// conn is a connection to a shard, such as a protocol.Conn.
 type conn interface {
-	Get(ctx context.Context, key, flags string) (*memcacheclient.Item, error)
-	Set(ctx context.Context, key string, value []byte, flags uint64, exptime int64) error
+	Get(ctx context.Context, key, flags string) (protocol.Head, []byte, error)
+	Set(ctx context.Context, key string, value []byte, exptime int64) error
 	Close() error
 }
 
@@ -86,7 +85,7 @@ func New(c Config) (*Load, error) {
 		return nil, fmt.Errorf("a load requires addresses, keys and a rate, not %d operations per second over %d keys on %d shards", c.Rate, c.Keys, len(c.Addresses))
 	}
 	if c.dial == nil {
-		c.dial = func(ctx context.Context, address string) (conn, error) { return memcacheclient.Dial(ctx, address) }
+		c.dial = func(ctx context.Context, address string) (conn, error) { return protocol.At(address).Dial(ctx) }
 	}
 	if c.Shard == nil {
 		shards := len(c.Addresses)
@@ -123,7 +122,7 @@ func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, fillTimeout)
-		err := conn.Set(ctx, name, []byte(value(name, 0)), 0, 0)
+		err := conn.Set(ctx, name, []byte(value(name, 0)), 0)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("storing %s: %w", name, err)
@@ -324,17 +323,17 @@ func (w *worker) try(ctx context.Context, o *operation, version uint64) (outcome
 	}
 	name := w.keys.names[o.key]
 	if o.kind != get {
-		return stored, w.conn.Set(ctx, name, []byte(value(name, version)), 0, 0)
+		return stored, w.conn.Set(ctx, name, []byte(value(name, version)), 0)
 	}
 	began := time.Now()
-	item, err := w.conn.Get(ctx, name, "")
+	head, item, err := w.conn.Get(ctx, name, " v")
 	switch {
 	case err != nil:
 		return failed, err
-	case item == nil:
+	case head.Code == protocol.MetaMiss:
 		return miss, nil
 	}
-	version, ok := versionOf(name, string(item.Value))
+	version, ok := versionOf(name, string(item))
 	if !ok {
 		return wrong, nil
 	}

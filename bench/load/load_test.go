@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // server is a shard that answers after a millisecond.
@@ -53,16 +53,17 @@ func (s *server) set(change func()) {
 	change()
 }
 
-func (s *server) Get(ctx context.Context, key, _ string) (item *memcacheclient.Item, err error) {
+func (s *server) Get(ctx context.Context, key, _ string) (head protocol.Head, item []byte, err error) {
+	head.Code = protocol.MetaMiss
 	err = s.answer(ctx, func() {
 		if v, ok := s.items[key]; ok {
-			item = &memcacheclient.Item{Value: []byte(v)}
+			head.Code, item = protocol.MetaValue, []byte(v)
 		}
 	})
-	return item, err
+	return head, item, err
 }
 
-func (s *server) Set(ctx context.Context, key string, value []byte, _ uint64, _ int64) error {
+func (s *server) Set(ctx context.Context, key string, value []byte, _ int64) error {
 	return s.answer(ctx, func() { s.items[key] = string(value) })
 }
 

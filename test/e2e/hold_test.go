@@ -10,7 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -80,11 +80,11 @@ func (s *space) sameProcesses(name string, before map[string]agentwire.Status) {
 // reads requests a key of a shard repeatedly, over one connection.
 func (s *space) reads(name string, ordinal int, key string, times int) {
 	s.Helper()
-	connection, err := memcacheclient.Dial(s.Ctx, s.Address(name, ordinal))
+	connection, err := protocol.At(s.Address(name, ordinal)).Dial(s.Ctx)
 	s.Must(err)
 	defer connection.Close()
 	for range times {
-		_, err := connection.Get(s.Ctx, key, "")
+		_, _, err := connection.Get(s.Ctx, key, " v")
 		s.Must(err)
 	}
 }
@@ -93,12 +93,12 @@ func (s *space) reads(name string, ordinal int, key string, times int) {
 // minute before a restart, and the restart can begin later than that.
 func (s *space) readsUntilRestart(name string, ordinal int, key string) {
 	s.Helper()
-	connection, err := memcacheclient.Dial(s.Ctx, s.Address(name, ordinal))
+	connection, err := protocol.At(s.Address(name, ordinal)).Dial(s.Ctx)
 	s.Must(err)
 	go func() {
 		defer connection.Close()
 		for pace := time.NewTicker(5 * time.Millisecond); err == nil; <-pace.C {
-			_, err = connection.Get(s.Ctx, key, "")
+			_, _, err = connection.Get(s.Ctx, key, " v")
 		}
 	}()
 }

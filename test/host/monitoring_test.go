@@ -32,7 +32,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 	"github.com/memcached-operator/memcached-operator/test/internal/prometheus"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -81,19 +80,19 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	}
 	s.start()
 
-	s.load("updated", func(c *memcacheclient.Client, i int) error {
+	s.load("updated", func(c *protocol.Conn, i int) error {
 		if i < 100 || i%25 == 0 { // more than its memory, and evictions until the end
-			return c.Set(s.Ctx, fmt.Sprintf("large-%d", i), make([]byte, 900_000), 0, 0)
+			return c.Set(s.Ctx, fmt.Sprintf("large-%d", i), make([]byte, 900_000), 0)
 		}
 		if i%5 == 0 {
-			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i/5%50), make([]byte, 100+i/5%50*100), 0, 0)
+			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i/5%50), make([]byte, 100+i/5%50*100), 0)
 		}
-		_, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%60), "") // one of six is missing
+		_, _, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%60), " v") // one of six is missing
 		return err
 	})
-	full := s.load("refusing", func(c *memcacheclient.Client, i int) error {
+	full := s.load("refusing", func(c *protocol.Conn, i int) error {
 		// memcached does not count an item of several chunks
-		return c.Set(s.Ctx, fmt.Sprintf("key-%d", i), make([]byte, 400_000), 0, 0)
+		return c.Set(s.Ctx, fmt.Sprintf("key-%d", i), make([]byte, 400_000), 0)
 	})
 	crowd := s.crowd("crowded")
 	s.Apply("stuck", suite.Small(1, suite.Version("1.6.999")))
@@ -307,7 +306,7 @@ func (s monitored) discover(ctx context.Context, dir string) error {
 
 // load does operations on the shards of a Memcached, 50 a second, until it is stopped. After an error it
 // continues with another connection.
-func (s monitored) load(name string, do func(*memcacheclient.Client, int) error) (stop func()) {
+func (s monitored) load(name string, do func(*protocol.Conn, int) error) (stop func()) {
 	s.Helper()
 	var addresses []string
 	for ordinal := range s.Pods(name) {
@@ -320,11 +319,11 @@ func (s monitored) load(name string, do func(*memcacheclient.Client, int) error)
 	var running sync.WaitGroup
 	for _, address := range addresses {
 		running.Go(func() {
-			var c *memcacheclient.Client
+			var c *protocol.Conn
 			for i := 0; cluster.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
 				if c == nil {
 					var err error
-					if c, err = memcacheclient.Dial(ctx, address); err != nil {
+					if c, err = protocol.At(address).Dial(ctx); err != nil {
 						c = nil
 						continue
 					}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -26,14 +26,14 @@ func TestVolumeSmallerThanMemory(t *testing.T) {
 	t.Run("memcached alone starts and dies by SIGBUS", func(t *testing.T) {
 		t.Parallel()
 		r := pods.StartCacheIn(t, pods.Newest, small(t))
-		conn, err := memcacheclient.Dial(t.Context(), r.Address())
+		conn, err := protocol.At(r.Address()).Dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 		value := bytes.Repeat([]byte("x"), 500_000)
 		for i := 0; err == nil && i < 100; i++ {
-			err = conn.Set(t.Context(), fmt.Sprintf("k%d", i), value, 0, 0)
+			err = conn.Set(t.Context(), fmt.Sprintf("k%d", i), value, 0)
 		}
 		if err == nil {
 			t.Fatal("it stored 50 MB: the trap no longer exists")
