@@ -45,7 +45,7 @@ func runMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &run{suite: strings.Join(args, "+"), tiers: selected, more: more, cluster: cluster, dist: "dist", commit: commit(ctx), out: os.Stdout}
+	r := &run{tiers: selected, more: more, cluster: cluster, dist: "dist", commit: commit(ctx), out: os.Stdout}
 	if slices.Contains(needed(selected), forCluster) && len(selected) > 1 {
 		if status, _ := exec.CommandContext(ctx, cluster, "status").CombinedOutput(); strings.Contains(string(status), "does not run") {
 			defer func() { // also after an interrupt

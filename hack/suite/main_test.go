@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
@@ -28,7 +27,7 @@ type scripted struct {
 func newScripted(t *testing.T, tiers ...tier) *scripted {
 	t.Helper()
 	s := &scripted{t: t, bin: t.TempDir()}
-	s.run = &run{suite: "quick", tiers: tiers, cluster: filepath.Join(s.bin, "cluster"), dist: t.TempDir(), commit: "abc", out: &s.out}
+	s.run = &run{tiers: tiers, cluster: filepath.Join(s.bin, "cluster"), dist: t.TempDir(), commit: "abc", out: &s.out}
 	t.Setenv("PATH", s.bin+":"+os.Getenv("PATH"))
 	s.script("cluster", `echo "export SET=$2"`)
 	return s
@@ -210,9 +209,17 @@ func TestTargetWithoutTestsIsOneTest(t *testing.T) {
 }
 
 func TestTierWithoutATestFails(t *testing.T) {
+	none := []string{ofPackage("start"), output("", "testing: warning: no tests to run"), ofPackage("pass")}
 	s := newScripted(t, unit)
-	s.goPrints([]string{ofPackage("start"), output("", "testing: warning: no tests to run"), ofPackage("pass")})
+	s.goPrints(none)
 	s.want(errFailed, "0 passed, 1 failed")
+	s = newScripted(t, tier{name: "e2e", lane: waits, target: "tier-e2e"})
+	s.more = []string{"-test.run=Typo"}
+	s.script("make", "cat <<'END'\n"+strings.Join(none, "\n")+"\nEND")
+	s.want(errFailed, "0 passed, 1 failed")
+	if want := "logs/e2e.txt:\nno test matches -test.run=Typo\n"; !strings.Contains(s.out.String(), want) {
+		t.Errorf("%q is missing in\n%s", want, s.out.String())
+	}
 }
 
 func TestTestOfATargetIsRepeatedThroughMake(t *testing.T) {
@@ -264,25 +271,6 @@ func TestJUnitHasEachTest(t *testing.T) {
 	must.Succeed(t, xml.Unmarshal(content, &suite))
 	if suite.Tests != 2 || suite.Failures != 1 || suite.Cases[1].Name != "TestB" || suite.Cases[1].Failure != "\uFFFD[31m\noutput of TestB\n" {
 		t.Errorf("got %+v", suite)
-	}
-}
-
-func TestSecondsAreComparedWithTheLastRunOfTheSuite(t *testing.T) {
-	s := newScripted(t, unit)
-	s.goPrints(passed)
-	h := history{filepath.Join(s.dist, "test-times")}
-	for _, line := range []struct {
-		suite string
-		took  int
-	}{{"quick", 7}, {"quick", 100}, {"all", 50}} {
-		must.Succeed(t, h.add(time.Now(), "abc", line.suite, "unit", line.took))
-	}
-	s.want(nil, "1 passed, 0 failed")
-	if !strings.Contains(s.out.String(), "0 s  -100      1 tests\n") {
-		t.Errorf("the difference is missing:\n%s", s.out.String())
-	}
-	if got := h.last("quick"); got["unit"] != 0 {
-		t.Errorf("recorded %v", got)
 	}
 }
 

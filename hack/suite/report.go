@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -87,39 +85,4 @@ func record(path string, more []flake) error {
 		return err
 	}
 	return write(path, append(content, '\n'))
-}
-
-// history is the seconds of tiers in all runs, a line each: when, the commit, the suite, the tier and its seconds.
-type history struct{ path string }
-
-const historyFormat = "%s %s %s %s %d\n"
-
-// last returns the seconds of the last time that each tier passed in a suite.
-func (h history) last(suite string) map[string]int {
-	result := map[string]int{}
-	content, err := os.ReadFile(h.path)
-	if err != nil {
-		return result // the first run
-	}
-	lines := bufio.NewScanner(strings.NewReader(string(content)))
-	for lines.Scan() {
-		var when, commit, in, tier string
-		var seconds int
-		if _, err := fmt.Sscanf(lines.Text()+"\n", historyFormat, &when, &commit, &in, &tier, &seconds); err == nil && in == suite {
-			result[tier] = seconds
-		}
-	}
-	return result
-}
-
-func (h history) add(when time.Time, commit, suite, tier string, seconds int) error {
-	if err := os.MkdirAll(filepath.Dir(h.path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, historyFormat, when.UTC().Format(time.RFC3339), commit, suite, tier, seconds)
-	return errors.Join(err, f.Close())
 }

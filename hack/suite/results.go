@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -41,7 +40,6 @@ type outcome struct {
 
 // results collects the events of a tier.
 type results struct {
-	mu       sync.Mutex
 	outcomes map[testID]*outcome
 	order    []testID
 	dying    map[string]bool // packages whose program panicked
@@ -62,8 +60,6 @@ func (r *results) line(line []byte) []byte {
 }
 
 func (r *results) event(e event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if e.Package == "" {
 		e.Package, _, _ = strings.Cut(e.ImportPath, " ") // followed by the test binary that needs the package
 	}
@@ -97,11 +93,10 @@ func (r *results) event(e event) {
 type verdict struct {
 	passed, failed []testID // tests
 	broken         []testID // packages that failed otherwise: they do not build, panicked, hang, or no test of theirs failed
+	none           bool     // programs of tests ran, and no test of theirs
 }
 
 func (r *results) verdict() verdict {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var v verdict
 	unfinished := map[string]bool{}
 	failed := map[string]bool{}
@@ -128,6 +123,7 @@ func (r *results) verdict() verdict {
 			v.broken = append(v.broken, id) // its command was killed
 		}
 	}
+	v.none = len(r.order) > 0 && len(v.passed)+len(v.failed)+len(v.broken) == 0
 	return v
 }
 
@@ -147,8 +143,6 @@ const longest = 150
 
 // failures returns the output of failed tests and packages.
 func (r *results) failures(v verdict) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var b strings.Builder
 	for _, id := range slices.Concat(v.broken, v.failed) {
 		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(ofTests(r.outcomes[id].output.String())))

@@ -25,7 +25,6 @@ const repeatable = 3
 
 // run is a run of some tiers.
 type run struct {
-	suite   string
 	tiers   []tier
 	more    []string
 	cluster string // the program of the local cluster
@@ -52,8 +51,6 @@ type report struct {
 // all runs the tiers and reports.
 func (r *run) all(ctx context.Context) error {
 	r.began = time.Now()
-	former := history{filepath.Join(r.dist, "test-times")}
-	last := former.last(r.suite)
 	r.running = map[string]time.Time{}
 	var wg sync.WaitGroup
 	built := r.build(ctx, &wg)
@@ -73,7 +70,7 @@ func (r *run) all(ctx context.Context) error {
 	for {
 		select {
 		case <-done:
-			return r.summary(former, last)
+			return r.summary()
 		case now := <-ticks.C:
 			r.progress(now)
 		}
@@ -134,11 +131,13 @@ func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 	defer r.runs(t.name)()
 	err := r.tests(ctx, t, t.command(r.more), results, log)
 	v := results.verdict()
-	none := t.target == "" && len(v.passed)+len(v.failed)+len(v.broken) == 0
+	none := v.none || t.target == "" && len(results.order) == 0
 	ok := err == nil && !none && len(v.failed) == 0 && len(v.broken) == 0
 	failures := results.failures(v)
 	switch {
 	case ok || failures != "":
+	case err == nil && none && len(r.more) > 0:
+		failures = "no test matches " + strings.Join(r.more, " ") + "\n"
 	case err == nil && none:
 		failures = "no test ran: check the names of tests and packages\n"
 	default:
@@ -303,8 +302,8 @@ func (r *run) report(rep report, failures string) {
 
 func seconds(d time.Duration) int { return int(d.Round(time.Second).Seconds()) }
 
-// summary prints the table of seconds, flakes and the sums, and records them.
-func (r *run) summary(former history, last map[string]int) error {
+// summary prints the table of seconds, the flakes, which it records, and the sums.
+func (r *run) summary() error {
 	whole := report{tier: "all", ok: true, took: time.Since(r.began)}
 	var failed []string
 	for _, rep := range r.reports {
@@ -316,16 +315,7 @@ func (r *run) summary(former history, last map[string]int) error {
 	}
 	fmt.Fprintln(r.out)
 	for _, rep := range append(slices.Clone(r.reports), whole) {
-		change := ""
-		if before, ok := last[rep.tier]; ok {
-			change = fmt.Sprintf("%+5d", seconds(rep.took)-before)
-		}
-		fmt.Fprintf(r.out, "%-14s %5d s %5s %6d tests\n", rep.tier, seconds(rep.took), change, rep.passed+rep.failed)
-		if rep.ok {
-			if err := former.add(r.began, r.commit, r.suite, rep.tier, seconds(rep.took)); err != nil {
-				return err
-			}
-		}
+		fmt.Fprintf(r.out, "%-14s %5d s %6d tests\n", rep.tier, seconds(rep.took), rep.passed+rep.failed)
 	}
 	fmt.Fprintln(r.out)
 	flakes := filepath.Join(r.dist, "flakes.json")
