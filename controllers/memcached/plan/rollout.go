@@ -33,10 +33,12 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 		Paused:  m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
 		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0),
 	}
+	known := resources.SizesOf(m).Known
 	for _, s := range shards {
+		s.Rollout.Unlisted = s.Ordinal >= known
 		in.Shards = append(in.Shards, s.Rollout)
 	}
-	for ordinal, name := range obs.Names {
+	for ordinal, name := range obs.Names[:min(known, len(obs.Names))] {
 		if ordinal == len(shards) || shards[ordinal].Ordinal != ordinal {
 			in.MissingShard = name
 			break

@@ -1,7 +1,10 @@
 package plan_test
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -176,15 +181,16 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 	}
 }
 
-// Clients know the shards of a step, and the shards of both lists exist from the copy to the end.
+// Clients know the shards of a step, and the shards of both lists exist from the copy to the end. Drains wait for those that clients can
+// know, and for no new one.
 func TestSizesFollowTheStepInTheStatus(t *testing.T) {
 	for step, c := range map[v1beta1.ScalingStep]struct{ out, in resources.Sizes }{
-		v1beta1.ScalingPreparing:  {resources.Sizes{Exist: 2, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
-		v1beta1.ScalingCopying:    {resources.Sizes{Exist: 3, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
-		v1beta1.ScalingPublishing: {resources.Sizes{Exist: 3, Listed: 2}, resources.Sizes{Exist: 3, Listed: 3}},
-		v1beta1.ScalingWaiting:    {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 3, Listed: 2}},
-		v1beta1.ScalingClosing:    {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 3, Listed: 2}},
-		v1beta1.ScalingFinishing:  {resources.Sizes{Exist: 3, Listed: 3}, resources.Sizes{Exist: 2, Listed: 2}},
+		v1beta1.ScalingPreparing:  {resources.Sizes{Exist: 2, Listed: 2, Known: 2}, resources.Sizes{Exist: 3, Listed: 3, Known: 3}},
+		v1beta1.ScalingCopying:    {resources.Sizes{Exist: 3, Listed: 2, Known: 2}, resources.Sizes{Exist: 3, Listed: 3, Known: 3}},
+		v1beta1.ScalingPublishing: {resources.Sizes{Exist: 3, Listed: 2, Known: 2}, resources.Sizes{Exist: 3, Listed: 3, Known: 3}},
+		v1beta1.ScalingWaiting:    {resources.Sizes{Exist: 3, Listed: 3, Known: 3}, resources.Sizes{Exist: 3, Listed: 2, Known: 3}},
+		v1beta1.ScalingClosing:    {resources.Sizes{Exist: 3, Listed: 3, Known: 3}, resources.Sizes{Exist: 3, Listed: 2, Known: 3}},
+		v1beta1.ScalingFinishing:  {resources.Sizes{Exist: 3, Listed: 3, Known: 3}, resources.Sizes{Exist: 2, Listed: 2, Known: 2}},
 	} {
 		if got := resources.SizesOf(during(t, 2, 3, step).Memcached); got != c.out {
 			t.Errorf("%s, out: %+v, want %+v", step, got, c.out)
@@ -477,6 +483,55 @@ func TestUpdatesWaitWhileItemsMove(t *testing.T) {
 		plantest.Read(obs)
 		if d := plantest.Plan(obs).Decision; (d.Gate == rollout.GateScaling) != (step != v1beta1.ScalingFinishing) {
 			t.Errorf("%s: %+v", step, d)
+		}
+	}
+}
+
+// A new shard isn't ready until it has its items, and no client knows it.
+func TestDrainsWaitForNoNewShard(t *testing.T) {
+	for step, c := range map[v1beta1.ScalingStep]struct {
+		counted []string
+		gate    rollout.Gate // of the shard that leaves a node
+	}{
+		v1beta1.ScalingPublishing: {[]string{"0", "1"}, rollout.GateEmptyStartNotAnnounced},
+		v1beta1.ScalingWaiting:    {[]string{"0", "1", "2"}, rollout.GateShardInTransition},
+	} {
+		obs := during(t, 2, 3, step)
+		obs.Pods["cache-0"][0].Annotations[v1beta1.AnnotationMove] = annotations.NodeLeaves + "node1"
+		obs.Pods["cache-2"][0].Status.Conditions = nil
+		p := plantest.Plan(obs)
+		if p.Decision.Shard != "cache-0" || p.Decision.Gate != c.gate {
+			t.Errorf("%s: the decision is %+v", step, p.Decision)
+		}
+		build := resources.NewBuilder(obs.Memcached, resources.Options{})
+		for _, d := range build.Desired(plan.DesiredShards(obs, p.Shards, rollout.Decision{}, "", p.Scaling)) {
+			budget, ok := build.Build(d).Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration)
+			if !ok {
+				continue
+			}
+			var selector metav1.LabelSelector
+			raw, err := json.Marshal(budget.Spec.Selector)
+			if err := errors.Join(err, json.Unmarshal(raw, &selector)); err != nil {
+				t.Fatal(err)
+			}
+			selects, err := metav1.LabelSelectorAsSelector(&selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var counted []string
+			for _, pod := range []string{"0", "1", "2"} {
+				of := resources.Labels("cache")
+				of[v1beta1.LabelShard] = pod
+				if selects.Matches(labels.Set(of)) {
+					counted = append(counted, pod)
+				}
+			}
+			if !slices.Equal(counted, c.counted) {
+				t.Errorf("%s: the budget counts %q", step, counted)
+			}
+			if have := obs.Objects[d.Key]; obs.UpToDate[d.Key] == observation.NewVersion(obs.Memcached, d, have) != (step == v1beta1.ScalingWaiting) {
+				t.Errorf("%s: the budget of all shards is up to date", step)
+			}
 		}
 	}
 }

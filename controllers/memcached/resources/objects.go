@@ -243,6 +243,8 @@ type Desired struct {
 	Shard *Shard
 	// KeepsShards is whether a PodDisruptionBudget refuses all evictions.
 	KeepsShards bool
+	// Filling are the sizes while new shards get items, which a PodDisruptionBudget doesn't count; otherwise zero.
+	Filling Sizes
 	// Listed is the label of the pods that stay while other shards leave: of those that a ReplicaSet creates, and that the headless
 	// Service selects; empty for none.
 	Listed  string
@@ -294,6 +296,8 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 			}
 		} else if s := b.memcached.Status.Scaling; key == HeadlessKey(b.memcached) && s != nil && s.PublishTime != nil {
 			d.Listed = ListedAs(b.memcached, 0)
+		} else if sizes := SizesOf(b.memcached); key.Kind == KindPodDisruptionBudget && sizes.Known < sizes.Exist {
+			d.Filling = sizes
 		}
 		all = append(all, d)
 	}
@@ -307,7 +311,7 @@ func (b *Builder) Build(d Desired) Object {
 	case KindNetworkPolicy:
 		o.Apply = b.networkPolicy()
 	case KindPodDisruptionBudget:
-		o.Apply = b.podDisruptionBudget(d.KeepsShards)
+		o.Apply = b.podDisruptionBudget(d)
 	case KindService:
 		switch {
 		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
@@ -326,11 +330,19 @@ func (b *Builder) Build(d Desired) Object {
 }
 
 // podDisruptionBudget returns the budget that lets drains evict one shard at a time, or none that is ready: a node's shards move
-// first.
-func (b *Builder) podDisruptionBudget(keepsShards bool) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+// first. Shards that no client knows don't count: they aren't ready until they have their items.
+func (b *Builder) podDisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	evictable := int32(1)
-	if keepsShards {
+	if d.KeepsShards {
 		evictable = 0
+	}
+	selector := metav1ac.LabelSelector().WithMatchLabels(b.labels)
+	if d.Filling != (Sizes{}) {
+		unlisted := metav1ac.LabelSelectorRequirement().WithKey(v1beta1.LabelShard).WithOperator(metav1.LabelSelectorOpNotIn)
+		for ordinal := d.Filling.Known; ordinal < d.Filling.Exist; ordinal++ {
+			unlisted.WithValues(strconv.Itoa(ordinal))
+		}
+		selector.WithMatchExpressions(unlisted)
 	}
 	return policyv1ac.PodDisruptionBudget(b.name, b.namespace).
 		WithLabels(b.labels).
@@ -340,7 +352,7 @@ func (b *Builder) podDisruptionBudget(keepsShards bool) *policyv1ac.PodDisruptio
 			// Without it, a shard that can't become ready keeps all nodes of its Memcached from
 			// being drained, its own included.
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)))
+			WithSelector(selector))
 }
 
 // service returns what all Services have in common. The operator's labels come last, so that no

@@ -23,26 +23,27 @@ const (
 	MaxScalingRequest = 32 << 10
 )
 
-// Sizes are the numbers of shards that exist, and of those that clients know: the first ones.
-type Sizes struct{ Exist, Listed int }
+// Sizes are the numbers of shards that exist, of those in the list for clients, and of those that a client can know from that list or
+// the former one: the first ones.
+type Sizes struct{ Exist, Listed, Known int }
 
 // SizesOf returns the sizes of a Memcached: that of Size, unless items move to other shards. What depends on a step is done when the
 // status has the step.
 func SizesOf(m *v1beta1.Memcached) Sizes {
 	s := cmp.Or(ScalingOf(m), m.Status.Scaling)
 	if s == nil {
-		return Sizes{int(Size(m)), int(Size(m))}
+		return Sizes{int(Size(m)), int(Size(m)), int(Size(m))}
 	}
 	from, to := int(s.From), int(s.To)
 	switch {
 	case s.Step == v1beta1.ScalingPreparing:
-		return Sizes{from, from}
+		return Sizes{from, from, from}
 	case s.Step == v1beta1.ScalingFinishing:
-		return Sizes{to, to}
+		return Sizes{to, to, to}
 	case isPublished(s):
-		return Sizes{max(from, to), to}
+		return Sizes{max(from, to), to, max(from, to)}
 	default:
-		return Sizes{max(from, to), from}
+		return Sizes{max(from, to), from, from}
 	}
 }
 

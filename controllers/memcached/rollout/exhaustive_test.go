@@ -203,13 +203,19 @@ func equalShards(a, b Shard) bool {
 // The node takes the pod with it, whether a window is open or not, and whether items move to other shards.
 func TestNothingDelaysTheMoveFromANodeThatIsAboutToGo(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
-		in := Input{
-			Shards: []Shard{{Name: "cache-0", Target: updated, Template: former, Leaves: leaves, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
-				ToTarget: Change{Method: Replace, Description: "moves", ReplacementAnnounced: true}}},
-			MinPeriod: time.Hour, WindowOpensIn: time.Hour, Scaling: true, Recovery: &Recovery{Shard: "cache-0", Before: 1, Share: 1, Timeout: time.Hour},
-		}
-		if d := Next(in); leaves != (d.Gate == "" && d.Step == StepSurge) {
-			t.Errorf("the node is about to go: %t, and the decision %+v", leaves, d)
+		for _, added := range []State{Absent, Starting, Broken} { // it doesn't serve until it has its items
+			in := Input{
+				Shards: []Shard{{Name: "cache-0", Target: updated, Template: former, Leaves: leaves, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
+					ToTarget: Change{Method: Replace, Description: "moves", ReplacementAnnounced: true}},
+					{Name: "cache-1", Target: updated, Template: updated, Unlisted: true, Pod: Pod{Revision: updated, State: added}}},
+				MinPeriod: time.Hour, WindowOpensIn: time.Hour, Scaling: true, Recovery: &Recovery{Shard: "cache-0", Before: 1, Share: 1, Timeout: time.Hour},
+			}
+			if d := Next(in); leaves != (d.Gate == "" && d.Step == StepSurge) {
+				t.Errorf("the node is about to go: %t, a new shard is %s, and the decision %+v", leaves, added, d)
+			}
+			if in.Shards[1].Unlisted = false; Next(in).Step != StepNone {
+				t.Errorf("a second shard becomes unavailable beside one that is %s", added)
+			}
 		}
 	}
 }

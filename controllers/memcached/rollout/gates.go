@@ -82,12 +82,15 @@ func scaling(in Input, s Shard) (Decision, bool) {
 
 func shardInTransition(in Input, s Shard) (Decision, bool) {
 	for _, other := range in.Shards {
-		if state := transitionOf(other); state != "" {
+		if state := transitionOf(other); state != "" && delays(other, s) {
 			return blockedBy(s, GateShardInTransition, fmt.Sprintf("waiting for shard %s, which %s", other.Name, state)), true
 		}
 	}
 	return Decision{}, false
 }
+
+// delays reports whether a shard that doesn't serve delays the update of s.
+func delays(other, s Shard) bool { return !other.Unlisted || other.Name == s.Name }
 
 // transitionOf describes what a shard has to finish first; empty when nothing.
 func transitionOf(s Shard) string {
@@ -111,7 +114,7 @@ func shardUnavailable(in Input, s Shard) (Decision, bool) {
 		return blockedBy(s, GateShardUnavailable, fmt.Sprintf("waiting until shard %s is created", in.MissingShard)), true
 	}
 	for _, other := range in.Shards {
-		if other.Pod.State != Serving {
+		if other.Pod.State != Serving && delays(other, s) {
 			return blockedBy(s, GateShardUnavailable,
 				fmt.Sprintf("waiting for shard %s; at most one shard may be unavailable at a time", other.Name)), true
 		}

@@ -129,6 +129,8 @@ type Shard struct {
 	ToTarget, Rollback Change
 	// Leaves is whether the pod's node is about to go: nothing delays the replacement of the pod that can be avoided.
 	Leaves bool
+	// Unlisted is whether no client knows the shard yet. It delays no update of another one.
+	Unlisted bool
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.
 	StopAnnounced bool
 	// AgentRetry is the least time after which the pod's agent, which doesn't answer, is queried
@@ -160,7 +162,7 @@ type Input struct {
 	// Preflight check of the target's image on every node where a container will be recreated for it, with a message.
 	Preflight       Progress
 	PreflightReason string
-	// MissingShard is the first one that has yet to be created; empty when all exist.
+	// MissingShard is the first one that clients know and that has yet to be created; empty when all exist.
 	MissingShard string
 	Paused       bool
 	// Invalid is why the update strategy can't be followed; empty when it can.

@@ -65,8 +65,8 @@ var defects = []defect{
 		`f.stopAcknowledged = o.Active.Annotations[annotations.Stop] != "" && `,
 	}}},
 	{"a Memcached that adopts shards is filled as a new one", plan + "bootstrap.go", []edit{{"resources.Size(m) > 0 && isNew(obs):", "resources.Size(m) > 0:"}}},
-	{"the list has a shard that copies its items", "controllers/memcached/resources/scaling.go", []edit{{"return Sizes{max(from, to), from}", "return Sizes{max(from, to), to}"}}},
-	{"a shard is deleted before the others have its items", "controllers/memcached/resources/scaling.go", []edit{{"		return Sizes{max(from, to), to}", "		return Sizes{to, to}"}}},
+	{"the list has a shard that copies its items", "controllers/memcached/resources/scaling.go", []edit{{"return Sizes{max(from, to), from, from}", "return Sizes{max(from, to), to, max(from, to)}"}}},
+	{"a shard is deleted before the others have its items", "controllers/memcached/resources/scaling.go", []edit{{"		return Sizes{max(from, to), to, max(from, to)}", "		return Sizes{to, to, to}"}}},
 	{"scaling doesn't wait for the shards", plan + "scaling.go", []edit{{"case !isReached, scaling.Step", "case isReached && r.targets < 0, scaling.Step"}}},
 	{"an operator that has read an old status withdraws a request", "controllers/memcached/observe.go", []edit{{
 		"equality.Semantic.DeepEqual(latest.Status.Scaling, m.Status.Scaling), err", "equality.Semantic.DeepEqual(m.Status, m.Status), err",
