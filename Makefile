@@ -230,7 +230,7 @@ build: ## Build the operator, the agent and the backup program.
 
 # Write the archives of the plugin for kubectl, their checksums and the manifest for Krew into dist/plugin.
 plugin-archives:
-	$(HACK) ./plugin $(VERSION) $(CURDIR)/dist/plugin
+	hack/plugin.sh $(VERSION) dist/plugin
 
 # Build and push images with the container daemon. Without one, build the same Dockerfile into dist/NAME.tar and push that;
 # --local-base builds without access to a registry.

@@ -1,4 +1,4 @@
-// Package release tests release.sh.
+// Package release tests release.sh and plugin.sh.
 package release
 
 import (
