@@ -13,8 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
-// test/process covers changes that need a dry run with a real memcached. Here every dry
-// run fails.
+// Here every dry run fails.
 func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	metaFor := func(words ...string) *datadir.MetaFile { return &datadir.MetaFile{Geometry: slab.Of(words, "1.6.45")} }

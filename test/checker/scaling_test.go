@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -36,6 +37,8 @@ var (
 	scalingPause = flag.Duration("scaling-pause", 8*time.Millisecond, "the longest pause of each of the twelve clients after an operation")
 	scalingMixed = flag.Duration("scaling-mixed", 1500*time.Millisecond, "how long the clients' lists differ")
 )
+
+var handoverKey = bytes.Repeat([]byte("k"), 32)
 
 // scaled are shards without agents and clients that know the newest value of each key, while the number of shards changes.
 type scaled struct {

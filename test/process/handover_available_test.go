@@ -3,7 +3,6 @@ package process
 import (
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -16,7 +15,7 @@ func TestReplacedPodIsReadyUntilTheNewOneIs(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			const size = 50_000
-			old, next, r := pods.NewPair(t, "-m", "128")
+			old, next, _ := pods.NewPair(t, "-m", "128")
 			next.HandoverMode = mode
 			old.Run()
 			pods.Fill(t, old.Address(), size)
@@ -30,7 +29,6 @@ func TestReplacedPodIsReadyUntilTheNewOneIs(t *testing.T) {
 			if status := old.Status(); !pods.IsReady(t.Context(), old) || status.Phase != agentwire.PhaseDraining {
 				t.Errorf("the old pod isn't ready while it hands over its items: %+v", status)
 			}
-			gap, stop := longestGap(r)
 			if mode == agentwire.ModeAvailable {
 				next.WaitForPhase(agentwire.PhaseFollowing)
 				if !pods.IsReady(t.Context(), old) {
@@ -51,33 +49,9 @@ func TestReplacedPodIsReadyUntilTheNewOneIs(t *testing.T) {
 			if code := old.Exit(); code != 0 {
 				t.Errorf("the old agent exited with code %d", code)
 			}
-			close(stop)
-			t.Logf("%s; no pod was ready for %s", start.Reason, <-gap)
 			if n := pods.Count(t, next.Address(), size); n != size {
 				t.Errorf("%d of %d items", n, size)
 			}
 		})
 	}
-}
-
-// longestGap measures for how long the Service leads to no pod, until stop is closed.
-func longestGap(r *pods.Router) (longest <-chan time.Duration, stop chan struct{}) {
-	result, stop := make(chan time.Duration, 1), make(chan struct{})
-	go func() {
-		var gap time.Duration
-		last := time.Now()
-		for {
-			select {
-			case <-stop:
-				result <- gap
-				return
-			case <-time.After(time.Millisecond):
-			}
-			if r.Address() != "" {
-				last = time.Now()
-			}
-			gap = max(gap, time.Since(last))
-		}
-	}()
-	return result, stop
 }

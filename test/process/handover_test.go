@@ -1,12 +1,12 @@
 package process
 
 import (
-	"regexp"
 	"syscall"
 	"testing"
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -64,24 +64,25 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 	}
 }
 
-// By when a handover comes to its end is tested in internal/handover.
-func TestHandoverHasUntilTheDrainTimeout(t *testing.T) {
+// A pod with less memory keeps the items that were used last.
+func TestPodWithLessMemoryKeepsTheHottestItems(t *testing.T) {
 	t.Parallel()
-	old, next, _ := pods.NewPair(t)
-	old.DrainTimeout = 2 * time.Hour
+	const size, hot, bytes = 75_000, 7000, 1000
+	old, next, _ := pods.NewPair(t, "-m", "128")
+	next.Annotate(agentwire.ArgumentsFile, next.Arguments("-m", "80"))
 	old.Run()
-	pods.Fill(t, old.Address(), 100)
-	drained := time.Now()
+	pods.FillSized(t, old.Address(), size, bytes)
+	pods.NextSecond(time.Now().Unix() + 1)
+	pods.FillSized(t, old.Address(), hot, bytes)
 	old.Signal(syscall.SIGTERM)
 	next.Launch()
-	wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 100)
-	old.Exit()
-	latest := time.Now().Add(old.DrainTimeout)
-	found := regexp.MustCompile(`msg="A handover session started" .*deadline=(\S+)`).FindStringSubmatch(old.Log.String())
-	if found == nil {
-		t.Fatal("no handover session started")
+	start := next.WaitForPhase(agentwire.PhaseServing).Start
+	if start.Result != agentwire.StartHandedOver || start.ItemsBefore != size || start.Items > size*2/3 {
+		t.Errorf("start %+v", start)
 	}
-	if deadline, err := time.Parse(time.RFC3339, found[1]); err != nil || deadline.Before(drained.Add(old.DrainTimeout/2)) || deadline.After(latest) {
-		t.Errorf("the handover may take until %s, %v, want a moment before %s", found[1], err, latest)
+	set := items.Sized("item", hot, bytes, next.Address())
+	defer set.Close()
+	if _, err := set.Keep(0.99); err != nil {
+		t.Error(err)
 	}
 }

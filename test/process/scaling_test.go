@@ -127,25 +127,6 @@ func TestNewShardServesWithTheItemsOfItsKeys(t *testing.T) {
 	c.want(moved, true, c.all)
 }
 
-// Shards that stay get the items of one that leaves while clients use them, and lose what they had of its keys from before.
-func TestRemainingShardsGetTheItemsOfOneThatLeaves(t *testing.T) {
-	t.Parallel()
-	c := newScaledCache(t)
-	moved := c.fill(c.shards, c.all, c.two)
-	c.request.ID, c.request.Ring, c.request.From, c.request.To = "3-2-1", ring.Ketama, c.names, c.names[:2]
-	pods.Talk(t, c.shards[c.two.Shard([]byte(moved[0]))].Address(), fmt.Sprintf("ms %s 3\r\nold\r\n", moved[0]))
-	if s := c.reach(agentwire.ScalingCopy, c.shards[:2]...); s.Moved != int64(len(moved)) {
-		t.Errorf("%d of %d items moved", s.Moved, len(moved))
-	}
-	c.reach(agentwire.ScalingPublished, c.shards[:2]...)
-	c.reach(agentwire.ScalingClose, c.shards[:2]...)
-	c.want(moved, true, c.two)
-	if text := pods.Talk(t, c.shards[c.two.Shard([]byte(moved[0]))].Address(), "mg "+moved[0]+" v\r\n"); !strings.Contains(text, "held") {
-		t.Errorf("what was left of an earlier change is still there: %q", text)
-	}
-	c.want(moved, false, c.all)
-}
-
 // Unless clients use the declared ring, a new shard serves at once, without items, and says why.
 func TestNewShardServesWithoutItemsIfTheRingIsAnother(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,9 @@ func TestStatusReportsTheShard(t *testing.T) {
 			}
 			wantProbes(s)
 			// The restart was requested before this container started.
-			handleAnnotations(s)
+			s.Announce("a stop")
+			s.Announce("")
+			s.Announce("another stop") // the agent has handled what it handles without an announced stop
 			if later := s.Status(); later.PID != got.PID {
 				t.Error("memcached was restarted for nothing")
 			}

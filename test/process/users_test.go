@@ -1,25 +1,15 @@
 package process
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
-
-	"gocloud.dev/blob/memblob"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
-	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
-	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -147,71 +137,5 @@ func TestSetOfHugeSizeWithoutALoginDoesNotKillMemcached(t *testing.T) {
 	}
 	if status := s.Status(); status.PID != pid {
 		t.Errorf("memcached was restarted: %+v", status)
-	}
-}
-
-// All that the agent does, with both: TLS with client certificates, and a login.
-func TestPodsWithTLSAndLoginHandOverAndAreCopied(t *testing.T) {
-	t.Parallel()
-	const size = 10_000
-	ca := testcert.NewCA("shards")
-	old, next, r := pods.NewPair(t)
-	words := append(pods.WordsLogin, pods.WordsClients...)
-	for _, pod := range []*pods.Shard{old, next} {
-		secured := &pods.TLSShard{Shard: pod}
-		pod.Secret, pod.LoopbackPort = filepath.Join(pod.Dir, "secret"), pods.FreePort(t)
-		pods.MakeDir(t, pod.Secret)
-		secured.Issue(ca, testcert.Options{Names: []string{"127.0.0.1"}})
-		users := &pods.UserShard{Shard: pod}
-		users.MountUsers()
-		users.Put(map[string]string{"app": "secret", "other": "password"})
-		pod.Annotate(agentwire.ArgumentsFile, pod.Arguments(words...))
-	}
-	old.Run()
-	wantProbes(old)
-	files := pods.NewTLSFiles(t, ca, testcert.Options{Names: []string{"job"}})
-	users := pods.SharedDir(t)
-	pods.Project(t, users, map[string]string{"app": "wrong", "other": "password"})
-	source := pods.StartCache(t, pods.Newest)
-	items := someItems(11, size)
-	maps.DeleteFunc(items, func(_ string, item entry) bool { return item.expires >= 0 })
-	putItems(source, items)
-	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, pods.SaveTask(source))
-	options := func() copy.Options {
-		o := tlsOptions(t, files)
-		o.UsersDir = users
-		return o
-	}
-	task := pods.WithTLS(pods.LoadTask(source), old.Address())
-	task.TLS.ServerNames, task.Login = []string{"127.0.0.1"}, true
-	outcome, err := copy.Load(t.Context(), bucket, task, options())
-	if err != nil || outcome.Restored != int64(len(items)) {
-		t.Fatalf("%+v, %v", outcome, err)
-	}
-	r.WaitFor(old)
-	next.Launch()
-	next.WaitFor("the pod to wait for the items", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseReceiving })
-	old.Signal(syscall.SIGTERM)
-	status := next.WaitFor("the items", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseServing })
-	if status.Start.Result != agentwire.StartHandedOver || status.Start.Items != int64(len(items)) {
-		t.Errorf("start %+v", status.Start)
-	}
-	if code := old.Exit(); code != 0 {
-		t.Error(errors.New(old.Log.String()))
-	}
-	again := pods.WithTLS(pods.SaveTask(source), next.Address())
-	again.ID, again.Path, again.TLS.ServerNames, again.Login = "backup-2", "ns/cache/nightly-2", []string{"127.0.0.1"}, true
-	if outcome, err = copy.Save(t.Context(), bucket, again, options()); err != nil || outcome.Items != int64(len(items)) {
-		t.Errorf("%+v, %v", outcome, err)
-	}
-	again.Login = false
-	refused := options()
-	refused.ShardTimeout = time.Second
-	again.ID = "backup-3"
-	again.Path = "ns/cache/nightly-3"
-	_, err = copy.Save(t.Context(), bucket, again, refused)
-	if err == nil || !strings.Contains(err.Error(), "unauthenticated") {
-		t.Errorf("without a login: %v", err)
 	}
 }

@@ -32,6 +32,13 @@ func TestDifferenceNamesTheOption(t *testing.T) {
 	}
 }
 
+func TestLargestChunkIsInTheUnitOfTheVersion(t *testing.T) {
+	older, newer := Of([]string{"-o", "slab_chunk_max=262144"}, "1.6.18"), Of([]string{"-o", "slab_chunk_max=256"}, "1.6.45")
+	if got := older.Difference(newer); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestVersionIsBefore(t *testing.T) {
 	for version, want := range map[string]bool{
 		"1.6.18": true, "1.6.23": true, "1.6.24": false, "1.6.45": false, "1.5.99": true, "1.10.0": false, "2.0.0": false, "1.6.24-rc1": false,
