@@ -1,28 +1,19 @@
 package peers
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
 	cachev1beta1 "github.com/memcached-operator/memcached-operator/api/v1beta1"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
-	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -185,124 +176,3 @@ sys.stdin.reconfigure(encoding="utf-8")
 for line in sys.stdin:
     print(servers[client.hash(line.rstrip("\n"))])
 `
-
-// access is how a client connects: a nil config is a plain connection.
-type access struct {
-	name   string
-	config *tls.Config
-	logsIn bool
-}
-
-// lookup requests keys, whose values are the keys themselves, at a server, and returns how many it doesn't find.
-func (a access) lookup(server string, keys []string) (missing int, err error) {
-	conn, err := net.Dial("tcp", server)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(pods.Patience))
-	if a.config != nil {
-		conn = tls.Client(conn, a.config)
-	}
-	if a.logsIn {
-		if err := protocol.Login(conn, "app", "secret"); err != nil {
-			return 0, err
-		}
-	}
-	go func() { _, _ = io.WriteString(conn, "mg "+strings.Join(keys, " v\r\nmg ")+" v\r\n") }()
-	r := bufio.NewReader(conn)
-	for _, key := range keys {
-		head, err := protocol.ReadHead(r)
-		switch {
-		case err != nil:
-			return 0, err
-		case head.Code != protocol.MetaValue:
-			missing++
-			continue
-		}
-		value, err := protocol.ReadValue(r, nil, head.Size)
-		if err != nil {
-			return 0, err
-		}
-		if string(value) != key {
-			return 0, fmt.Errorf("the value of %q is %q", key, value)
-		}
-	}
-	return missing, nil
-}
-
-// The clients are configured once, and no step changes the address of a shard.
-func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
-	t.Parallel()
-	const size = 3
-	ca := testcert.NewCA("shards")
-	var shards []*pods.TLSShard
-	var servers []string
-	for range size {
-		s := pods.NewTLSShard(t)
-		s.Issue(ca, testcert.Options{})
-		users := &pods.UserShard{Shard: s.Shard}
-		users.MountUsers()
-		users.Put(map[string]string{"app": "secret"})
-		s.Annotate(agentwire.ProtectionFile, `{"auth":"Disabled","tls":"Disabled"}`)
-		s.Run()
-		shards, servers = append(shards, s), append(servers, net.JoinHostPort(pods.TLSHost, strconv.Itoa(s.Port)))
-	}
-	// The keys of each ring, by shard.
-	rings := map[cachev1beta1.HashAlgorithm][size][]string{}
-	all := plainKeys(6000)
-	for name, library := range map[cachev1beta1.HashAlgorithm]client{cachev1beta1.HashKetama: ketama, cachev1beta1.HashRendezvous: rendezvous} {
-		keys := all[:3000]
-		all = all[3000:]
-		agree(t, "the shards", name, library, servers, keys)
-		ours, err := ring.New(string(name), servers)
-		pods.Must(t, err)
-		var of [size][]string
-		var stores [size]strings.Builder
-		for _, key := range keys {
-			i := ours.Shard([]byte(key))
-			of[i] = append(of[i], key)
-			_, _ = fmt.Fprintf(&stores[i], "ms %s %d q\r\n%s\r\n", key, len(key), key)
-		}
-		for i := range stores {
-			if answer := pods.Talk(t, shards[i].Address(), stores[i].String()); answer != "" || len(of[i]) == 0 {
-				t.Fatalf("storing %d keys: %q", len(of[i]), answer)
-			}
-		}
-		rings[name] = of
-	}
-	find := func(when string, a access) {
-		t.Helper()
-		for name, of := range rings {
-			for i, server := range servers {
-				if missing, err := a.lookup(server, of[i]); err != nil || missing > 0 {
-					t.Errorf("%s, a client with %s and %s: %d of %d keys are missing at shard %d, %v", when, a.name, name, missing, len(of[i]), i, err)
-				}
-			}
-		}
-	}
-	secured := pods.ClientConfig(t, ca, nil)
-	plain, withTLS, withLogin := access{"plain connections", nil, false}, access{"TLS", secured, false}, access{"TLS and a login", secured, true}
-	find("without TLS", plain)
-	for _, step := range []struct {
-		name  string
-		words []string
-		// Clients that are configured as during find their keys after each shard, and those as after at the end.
-		during access
-		after  []access
-	}{
-		{"Permissive", pods.WordsPermissive, plain, []access{plain, withTLS, withLogin}},
-		{"Required", pods.WordsRequired, withTLS, []access{withTLS, withLogin}},
-		{"a login", append(pods.WordsLogin, pods.WordsRequired...), withLogin, []access{withLogin}},
-		{"Permissive again", pods.WordsPermissive, withLogin, []access{plain, withTLS, withLogin}},
-		{"plain again", nil, plain, []access{plain}},
-	} {
-		for i, s := range shards {
-			s.Apply(step.words...)
-			find(fmt.Sprintf("%s, after shard %d", step.name, i), step.during)
-		}
-		for _, a := range step.after {
-			find(step.name, a)
-		}
-	}
-}

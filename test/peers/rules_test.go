@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
+	"github.com/memcached-operator/memcached-operator/test/internal/prometheus"
 )
 
 // monitoringDir contains the rules and dashboards that the operator creates.
@@ -63,61 +63,30 @@ func TestAlertsFireAndStaySilent(t *testing.T) {
 	promtool(t, dir, "test", "rules", "rules.test.yaml")
 }
 
-// dashboard is what the tests read of a dashboard.
-type dashboard struct {
-	UID    string  `json:"uid"`
-	Panels []panel `json:"panels"`
-}
-
-type panel struct {
-	Title   string  `json:"title"`
-	Type    string  `json:"type"`
-	Panels  []panel `json:"panels"`
-	Targets []struct {
-		Expr string `json:"expr"`
-	} `json:"targets"`
-}
-
-// queries returns those of all panels, as Grafana sends them.
-func (d dashboard) queries(t *testing.T) []string {
-	t.Helper()
-	var all []string
-	var add func(panels []panel)
-	add = func(panels []panel) {
-		for _, p := range panels {
-			if p.Type != "row" && len(p.Targets) == 0 {
-				t.Errorf("%s: panel %s has no query", d.UID, p.Title)
-			}
-			for _, target := range p.Targets {
-				all = append(all, strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*", "$memcached", ".*", "$shard", ".*").Replace(target.Expr))
-			}
-			add(p.Panels)
-		}
-	}
-	add(d.Panels)
-	return all
-}
-
 func TestQueriesOfDashboardsAreValid(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(monitoringDir, "*.json"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("the dashboards are %v (%v)", files, err)
 	}
-	dir := t.TempDir()
+	dir, variables := t.TempDir(), strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*", "$memcached", ".*", "$shard", ".*") // as Grafana does
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
 		pods.Must(t, err)
-		var d dashboard
-		if err := json.Unmarshal(raw, &d); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		d, err := prometheus.ParseDashboard(raw)
+		pods.Must(t, err)
 		var rules []any
-		for n, expr := range d.queries(t) {
-			if strings.Contains(expr, "$") {
-				t.Errorf("%s: a variable is unknown in %s", file, expr)
+		for _, p := range d.AllPanels() {
+			if len(p.Targets) == 0 {
+				t.Errorf("%s: panel %s has no query", file, p.Title)
 			}
-			rules = append(rules, map[string]any{"record": fmt.Sprintf("query:%d", n), "expr": expr})
+			for _, target := range p.Targets {
+				expr := variables.Replace(target.Expr)
+				if strings.Contains(expr, "$") {
+					t.Errorf("%s: a variable is unknown in %s", file, expr)
+				}
+				rules = append(rules, map[string]any{"record": fmt.Sprintf("query:%d", len(rules)), "expr": expr})
+			}
 		}
 		if len(rules) < 15 {
 			t.Errorf("%s has only %d queries", file, len(rules))
