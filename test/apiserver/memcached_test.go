@@ -35,7 +35,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
@@ -110,12 +109,6 @@ func (env *testEnv) everyField() string {
 	raw, err := os.ReadFile("../../controllers/memcached/testdata/every_field.yaml")
 	env.Must(err)
 	return string(raw)
-}
-
-// removePod deletes a pod immediately, as the kubelet does when its containers have terminated.
-func (env *testEnv) removePod(pod *corev1.Pod) {
-	env.Helper()
-	env.Must(admin.Delete(env.Ctx, pod, client.GracePeriodSeconds(0)))
 }
 
 // The controller runs as in main, with caches, watches and only the rights of config/rbac.
@@ -207,58 +200,6 @@ func (a podAgents) Status(ctx context.Context, podIP string) (agentwire.Status, 
 		}
 	}
 	return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
-}
-
-// With only the operator's rights.
-func TestManagerWatchesRestoresAndBackups(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	env.Create("cache", "{size: 1, backup: {refill: {mode: NewestBackup}, bootstrap: {backupRef: {name: nightly}}, final: {store: {persistentVolumeClaim: {claimName: store}}}}, deletionPolicy: Backup}")
-	eventually("the shard is created", func() bool { return env.Exists("cache-0", &appsv1.ReplicaSet{}) })
-	pod := env.RunPod("cache-0", "a", "10.0.0.1")
-	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-	env.Must(admin.Status().Update(env.Ctx, pod))
-
-	restore := &v1beta1.MemcachedRestore{}
-	eventually("the bootstrap's restore is created", func() bool { return env.Exists("cache-bootstrap", restore) })
-	restore.Status.Phase = v1beta1.TransferComplete
-	env.Must(admin.Status().Update(env.Ctx, restore))
-	eventually("the bootstrap has finished", func() bool { return env.Get("cache").Status.Bootstrap.Phase == v1beta1.TransferComplete })
-
-	backup := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "nightly"}, Spec: v1beta1.MemcachedBackupSpec{
-		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
-	env.Must(admin.Create(env.Ctx, backup))
-	backup.Status.Phase = v1beta1.TransferComplete
-	backup.Status.Snapshot = &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
-	env.Must(admin.Status().Update(env.Ctx, backup))
-	eventually("the first start is recorded", func() bool { return env.Get("cache").Status.Shards[0].StartResult != "" })
-	env.removePod(pod)
-	next := env.RunPod("cache-0", "b", "10.0.0.2")
-	ours := func() []v1beta1.MemcachedRestore {
-		var restores v1beta1.MemcachedRestoreList
-		env.Must(admin.List(env.Ctx, &restores, client.InNamespace(env.Namespace)))
-		return slices.DeleteFunc(restores.Items, func(r v1beta1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
-	}
-	eventually("the lost shard is refilled", func() bool { return len(ours()) == 1 })
-	refill := ours()[0]
-	refill.Status.Phase = v1beta1.TransferComplete
-	env.Must(admin.Status().Update(env.Ctx, &refill))
-	env.removePod(next)
-	eventually("the finished restore of a deleted pod is deleted", func() bool { return len(ours()) == 0 })
-
-	env.RunPod("cache-0", "c", "10.0.0.3")
-	eventually("the shard is ready", func() bool { return env.Get("cache").Status.ReadyShards == 1 })
-	m := env.Get("cache")
-	env.Must(admin.Delete(env.Ctx, m))
-	eventually("the final backup is created", func() bool { return env.Exists(observation.FinalBackupName(m), backup) })
-	backup.Status.Phase, backup.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{Path: "p", SnapshotTime: metav1.Now(), Items: 7}
-	env.Must(admin.Status().Update(env.Ctx, backup))
-	eventually("the Memcached is deleted", func() bool { return !env.Exists("cache", m) })
-	eventually("the event is recorded", func() bool {
-		var list corev1.EventList
-		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1beta1.EventFinalBackup })
-	})
 }
 
 // The cache doesn't even store such a spec, so nothing may be decided by what it stores.
