@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +58,6 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	for ordinal := range shards {
 		s.Holds(s.filled("cache", "other", ordinal, perShard))
 	}
-	s.noJobAfter(b)
 }
 
 // fill writes items to each shard of a Memcached.
@@ -92,32 +89,6 @@ func (s *space) flush(memcached string, shards int) {
 	}
 }
 
-// says ends the test unless a sentence holds all of the words.
-func (s *space) contains(sentence string, words ...string) {
-	s.Helper()
-	for _, word := range words {
-		if !strings.Contains(sentence, word) {
-			s.Errorf("it does not contain %q: %s", word, sentence)
-		}
-	}
-}
-
-// noJobAfter waits until the Job of a finished run has a time to live.
-func (s *space) noJobAfter(o client.Object) {
-	s.Helper()
-	s.Eventually("a time to live of the Job of "+o.GetName(), func(ctx context.Context) error {
-		job := &batchv1.Job{}
-		err := k.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: cluster.RunStatus(o).JobName}, job)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil && job.Spec.TTLSecondsAfterFinished == nil {
-			err = fmt.Errorf("job %s has none", job.Name)
-		}
-		return err
-	})
-}
-
 func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	const perShard, size = 2, 10_000
 	s := newSpace(t)
@@ -134,7 +105,11 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 		MemcachedRef: v1beta1.MemcachedReference{Name: "three"}, BackupRef: &v1beta1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
 	status := s.failsFor(s.restore("rejected", into), v1beta1.ReasonSizeDiffers)
-	s.contains(status.Message(), "spec.access.hashing", "2", "3")
+	for _, word := range []string{"spec.access.hashing", "2", "3"} {
+		if !strings.Contains(status.Message(), word) {
+			t.Errorf("the message lacks %q: %s", word, status.Message())
+		}
+	}
 	three := items.New("spread", size, s.Address("three", 0), s.Address("three", 1), s.Address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)
@@ -238,9 +213,10 @@ func (s *space) refills(memcached string) []v1beta1.MemcachedRestore {
 	return slices.DeleteFunc(all.Items, func(r v1beta1.MemcachedRestore) bool { return r.Spec.MemcachedRef.Name != memcached })
 }
 
+// Their store is a bucket. Where a snapshot is there is all that another cluster needs to know.
 func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T) {
 	s := newSpace(t)
-	store := s.claim("backups")
+	store := s.bucket("cache/production")
 	s.Serve("cache", suite.Small(1))
 	const items = 1000
 	s.fill("cache", 1, items)
@@ -255,8 +231,7 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 		},
 	}
 	s.Must(k.Create(s.Ctx, schedule))
-	var first v1beta1.MemcachedBackup
-	var second string
+	var first, second v1beta1.MemcachedBackup
 	s.Must(cluster.Eventually(s.Ctx, "a second backup in the place of the first", func(ctx context.Context) error {
 		var made v1beta1.MemcachedBackupList
 		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelSchedule: schedule.Name}); err != nil {
@@ -272,7 +247,7 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 		if first.Name == "" || len(made.Items) != 1 || made.Items[0].Name == first.Name || made.Items[0].Status.Phase != v1beta1.TransferComplete {
 			return fmt.Errorf("there are %q", found)
 		}
-		second = made.Items[0].Name
+		second = made.Items[0]
 		return nil
 	}))
 	s.Must(k.Get(s.Ctx, client.ObjectKeyFromObject(schedule), schedule))
@@ -283,12 +258,17 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	suspend := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"suspend":true}}`))
 	s.Must(k.Patch(s.Ctx, schedule, suspend))
 	s.flush("cache", 1)
-	if r := s.restored("of-the-second", "cache", second); r.Status.Restored != items {
+	of := func(name string, b v1beta1.MemcachedBackup) *v1beta1.MemcachedRestore {
+		return s.restore(name, v1beta1.MemcachedRestoreSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, RateLimit: cluster.Unlimited(),
+			Snapshot: &v1beta1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+		})
+	}
+	r := of("of-the-second", second)
+	if s.complete(r); r.Status.Restored != items {
 		t.Errorf("%d of %d items were restored", r.Status.Restored, items)
 	}
-	deleted := s.restore("of-the-first", v1beta1.MemcachedRestoreSpec{
-		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"},
-		Snapshot:     &v1beta1.SnapshotSource{Store: store, Path: first.Status.Snapshot.Path},
-	})
-	s.failsFor(deleted, v1beta1.ReasonSnapshotNotFound)
+	if status := s.failsFor(of("of-the-first", first), v1beta1.ReasonSnapshotNotFound); !strings.Contains(status.Message(), first.Status.Snapshot.Path) {
+		t.Errorf("the message doesn't say what is missing: %s", status.Message())
+	}
 }

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"testing"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
-	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // share of the items written during a change in place that a shard keeps.
@@ -37,27 +34,5 @@ func (s *space) checked(name string, shards int, kept float64) (stop func() chec
 			s.Error("the checker saw too little of it")
 		}
 		return r
-	}
-}
-
-func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
-	const shards = 3
-	s := newSpace(t)
-	middle, newest := versions[len(versions)/2], versions[len(versions)-1]
-	s.Serve("cache", suite.Small(shards, suite.Version(middle)))
-	before := s.Lives("cache")
-	check := s.checked("cache", shards, share)
-	s.Apply("cache", suite.Small(shards, suite.Version(newest)))
-	s.Updated("cache")
-	s.Apply("cache", suite.Small(shards, suite.Version(versions[0])))
-	s.Updated("cache")
-	r := check()
-	restarts := map[string]int32{}
-	for ordinal := range shards {
-		restarts[cluster.ShardName("cache", ordinal)] = 2
-	}
-	s.Restarted("cache", before, restarts)
-	if r.Unanswered+r.Failed == 0 {
-		t.Error("the checker saw no restart")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 )
 
 // rate is that many items a second for each shard.
@@ -22,6 +23,14 @@ func (s *space) claim(name string) v1beta1.SnapshotStore {
 	s.Helper()
 	s.Must(k.Create(s.Ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, "1Gi")))
 	return v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: name}}
+}
+
+// bucket runs a server of S3 and returns the store that it is.
+func (s *space) bucket(prefix string) v1beta1.SnapshotStore {
+	s.Helper()
+	store, err := s3.Deploy(s.Ctx, k, testImage, s.Namespace, prefix)
+	s.Must(err)
+	return store
 }
 
 // backup makes a MemcachedBackup and does not wait for it.

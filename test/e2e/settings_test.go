@@ -39,7 +39,8 @@ func (s *space) small(size int32) v1beta1.MemcachedSpec {
 	return spec
 }
 
-// One setting after the other is changed on the same shards; then the network policy is disabled, one is restarted, and version and threads change together.
+// One setting after the other is changed on the same shards. Then the network policy is disabled, one is restarted, version and threads change
+// together, and the version changes back. Clients read, write and delete all the time.
 func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	const shards, size = 2, 20_000
 	s := newSpace(t)
@@ -141,10 +142,16 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			t.Errorf("for a version and a setting together, the new container of %s started memcached %d times", name, starts)
 		}
 	}
+	spec.Version = defaultVersion
+	s.Apply("cache", spec)
+	s.Updated("cache")
+	s.Restarted("cache", before, map[string]int32{"cache-0": 2, "cache-1": 2})
 	for _, set := range sets {
 		s.Holds(set)
 	}
-	check()
+	if r := check(); r.Unanswered+r.Failed == 0 {
+		t.Error("the clients saw no restart")
+	}
 	s.NoPreflightPods()
 }
 
