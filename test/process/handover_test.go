@@ -44,19 +44,17 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 			old.Annotate(agentwire.ArgumentsFile, old.Arguments(c.before...))
 			next.Annotate(agentwire.ArgumentsFile, next.Arguments(c.next...))
 			old.Run()
-			entries := someItems(1, 2000)
-			putItems(old.AsCache(), entries)
-			want := getItems(old.AsCache(), names(entries))
+			client := fillWithAll(t, 1, old.AsCache())[0]
+			want := itemsOf(client, old.AsCache())
 
 			old.Signal(syscall.SIGTERM)
 			next.Launch()
 			status := next.WaitForPhase(agentwire.PhaseServing)
-			wantHandedOver(t, status.Start, int64(len(entries)))
+			wantHandedOver(t, status.Start, int64(len(want)))
 			if code := old.Exit(); code != 0 {
 				t.Errorf("the other agent exited with code %d", code)
 			}
-			have := getItems(next.AsCache(), names(entries))
-			wantItems(t, have, want)
+			pods.WantEqual(t, "after the handover", itemsOf(client, next.AsCache()), want)
 			if status.Version != c.to || status.Handover != nil {
 				t.Errorf("version %s, progress %+v", status.Version, status.Handover)
 			}

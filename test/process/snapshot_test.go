@@ -1,203 +1,41 @@
 package process
 
 import (
-	"bufio"
-	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"net"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// entry is an item as a client sees it.
-type entry struct {
-	value string
-	flags uint64
-	// expires in so many seconds as it is written, and at a Unix time of this machine as it is read; -1 is never.
-	expires int64
-}
-
-// putItems writes items.
-func putItems(c *pods.Cache, items map[string]entry) {
-	c.T.Helper()
-	conn, err := net.Dial("tcp", c.Address())
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	defer conn.Close()
-	names := slices.Sorted(maps.Keys(items))
-	go func() {
-		w := bufio.NewWriterSize(conn, 1<<20)
-		for _, key := range names {
-			item := items[key]
-			exptime := max(item.expires, 0)
-			if exptime > 30*24*60*60 {
-				exptime += time.Now().Unix()
-			}
-			text, ok := protocol.AppendMetaSet(nil, []byte(key), len(item.value), item.flags, exptime, false)
-			if !ok {
-				panic("a key that cannot be written: " + key)
-			}
-			_, _ = w.Write(text)
-			_, _ = w.WriteString(item.value + "\r\n")
-		}
-		_ = w.Flush()
-	}()
-	r := bufio.NewReader(conn)
-	for _, key := range names {
-		if head, err := protocol.ReadHead(r); err != nil || head.Code != protocol.MetaHit {
-			c.T.Fatalf("writing %q: %s, %v", key, head.Code, err)
-		}
-	}
-}
-
-// getItems reads items, those that are there, and by memcached's clock when they expire. A time to live would depend on when it
-// was read.
-func getItems(c *pods.Cache, names []string) map[string]entry {
-	c.T.Helper()
-	server, expiries := protocol.At(c.Address()), map[string]int64{}
-	var clock protocol.Clock
-	for range 5 { // any of them can only be late
-		general, err := server.QueryStats(c.T.Context(), "stats")
-		if err != nil {
-			c.T.Fatal(err)
-		}
-		reading, err := protocol.ClockOf(general[0], time.Now())
-		if err != nil {
-			c.T.Fatal(err)
-		}
-		clock = reading.Best(clock)
-	}
-	err := server.Dump(c.T.Context(), pods.Patience, func(item protocol.Listed) error {
-		expiries[string(item.Key)] = -1
-		if item.Expires != 0 {
-			expiries[string(item.Key)] = clock.AtUnix(item.Expires).Unix()
-		}
-		return nil
-	})
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", c.Address())
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	defer conn.Close()
-	go func() {
-		w := bufio.NewWriterSize(conn, 1<<20)
-		for _, key := range names {
-			text, _ := protocol.AppendMetaGet(nil, []byte(key), " v f u")
-			_, _ = w.Write(text)
-		}
-		_ = w.Flush()
-	}()
-	found := map[string]entry{}
-	r := bufio.NewReader(conn)
-	for _, key := range names {
-		head, err := protocol.ReadHead(r)
-		if err != nil {
-			c.T.Fatalf("reading %q: %v", key, err)
-		}
-		if head.Code != protocol.MetaValue {
-			continue
-		}
-		value, err := protocol.ReadValue(r, nil, head.Size)
-		if err != nil {
-			c.T.Fatalf("reading %q: %v", key, err)
-		}
-		found[key] = entry{value: string(value), flags: head.Flags, expires: expiries[key]}
-	}
-	return found
-}
-
-// wholeSeconds in seconds is by how much a copy may expire at another time: memcached counts whole seconds, and each reading of
-// its clock, of both servers and in this test, can be late. It is ten times what is usual. Tests with a fake clock have the exact times.
-const wholeSeconds = 10
-
-// wantSameItems compares the items of two caches.
-func wantSameItems(t *testing.T, got, want *pods.Cache, names []string) {
-	t.Helper()
-	wantItems(t, getItems(got, names), getItems(want, names))
-}
-
-// wantItems compares items, and when they expire.
-func wantItems(t *testing.T, got, want map[string]entry) {
-	t.Helper()
-	wrong := 0
-	for key, item := range want {
-		have, ok := got[key]
-		switch {
-		case !ok:
-			t.Errorf("%.40q is not there", key)
-		case have.value != item.value:
-			t.Errorf("%.40q has a value of %d bytes, %.40q…, instead of %d bytes, %.40q…", key, len(have.value), have.value, len(item.value), item.value)
-		case have.flags != item.flags:
-			t.Errorf("%.40q has the flags %d, not %d", key, have.flags, item.flags)
-		case (item.expires < 0) != (have.expires < 0) || have.expires < item.expires-wholeSeconds || have.expires > item.expires+wholeSeconds:
-			t.Errorf("%.40q expires at %d, not at %d", key, have.expires, item.expires)
-		default:
-			continue
-		}
-		if wrong++; wrong == 10 {
-			t.Fatal("and so on")
-		}
-	}
-	for key := range got {
-		if _, ok := want[key]; !ok {
-			t.Errorf("%.40q is there", key)
-		}
-	}
-}
-
-// someItems are items of every kind.
-func someItems(seed uint64, n int) map[string]entry {
-	random := rand.New(rand.NewPCG(seed, 1))
-	noise := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(random.Uint32())
-		}
-		return string(b)
-	}
-	ttls := []int64{-1, 1000, 86400, 29 * 86400, 31 * 86400, 300 * 86400}
-	items := map[string]entry{
-		"empty":                     {"", 0, -1},
-		"line-ends":                 {"\r\nEND\r\nVA 1\r\n", 5, 500},
-		strings.Repeat("k", 250):    {"a long key", 0, 900},
-		"with spaces \t in it":      {"binary", 7, -1},
-		"\x00\x01\r\n\xff":          {"binary", 1<<32 - 1, 700},
-		"\x01control":               {"no space in it", 2, -1},
-		strings.Repeat("\x00", 186): {"the longest binary key", 0, 600},
-		"schlüssel":                 {"ü", 0, -1},
-		"100%25":                    {"a per cent sign", 0, -1},
-		"half-a-megabyte":           {noise(500 << 10), 3, 2000},
-		"compressible":              {strings.Repeat("abc", 300<<10), 3, -1},
-	}
-	for i := range n {
-		items[fmt.Sprintf("key-%d-%d", seed, i)] = entry{noise(random.IntN(1000)), uint64(random.Uint32N(3)), ttls[random.IntN(len(ttls))]}
-	}
-	return items
-}
-
-// names of all items, of several caches too.
-func names(items ...map[string]entry) []string {
-	var all []string
-	for _, m := range items {
-		all = append(all, slices.Collect(maps.Keys(m))...)
+// itemsOf returns the items that a client finds in a memcached. Each one numbers the changes of its own items.
+func itemsOf(w *pods.Workload, c *pods.Cache) map[string]pods.Content {
+	all := w.Answers(c)
+	for key, content := range all {
+		content.CAS = 0
+		all[key] = content
 	}
 	return all
+}
+
+// fillWithAll writes items of every kind, and waits until those have expired that soon do.
+func fillWithAll(t *testing.T, seed uint64, caches ...*pods.Cache) (clients []*pods.Workload) {
+	t.Helper()
+	for i, c := range caches {
+		w := pods.NewWorkload(t, c)
+		w.Rand = rand.New(rand.NewPCG(seed, uint64(i)))
+		w.Run(1500)
+		w.Do("ms key-0 0\r\n")
+		clients = append(clients, w)
+	}
+	pods.NextSecond(time.Now().Unix() + 3)
+	return clients
 }
 
 func testOptions(t *testing.T) copy.Options {
@@ -239,17 +77,17 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 	for _, from := range pods.Tested {
 		t.Run("from "+from, func(t *testing.T) {
 			t.Parallel()
+			const others = 20_000
 			bucket := memblob.OpenBucket(nil)
 			sources := []*pods.Cache{pods.StartCache(t, from), pods.StartCache(t, from), pods.StartCache(t, from)}
-			var items []map[string]entry
+			clients := fillWithAll(t, 1, sources...)
 			total := 0
 			for i, source := range sources {
-				items = append(items, someItems(uint64(i), 20_000))
-				putItems(source, items[i])
-				total += len(items[i])
+				pods.Fill(t, source.Address(), others)
+				total += len(itemsOf(clients[i], source)) + others
 			}
 			outcome := save(t, bucket, pods.SaveTask(sources...))
-			if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Items != int64(total) || outcome.TotalItems != int64(total) ||
+			if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Items != int64(total) ||
 				outcome.Snapshot == nil || outcome.Snapshot.Items != int64(total) || outcome.Snapshot.Shards != 3 {
 				t.Errorf("outcome %+v of %d items", outcome, total)
 			}
@@ -261,12 +99,13 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 				}
 				for i, target := range targets {
 					// What the source has now is what the target should have.
-					wantSameItems(t, target, sources[i], names(items[i]))
-					if n := sources[i].Items(); n != int64(len(items[i])) {
-						t.Errorf("the source has %d items of %d", n, len(items[i]))
+					want := itemsOf(clients[i], sources[i])
+					pods.WantEqual(t, "after the restore", itemsOf(clients[i], target), want)
+					if n := pods.Count(t, sources[i].Address(), others); n != others {
+						t.Errorf("the source has %d items of %d", n, others)
 					}
-					if n := target.Items(); n != int64(len(items[i])) {
-						t.Errorf("%d items in shard %d, not %d", n, i, len(items[i]))
+					if n := pods.Count(t, target.Address(), others); n != others || target.Items() != int64(len(want)+others) {
+						t.Errorf("%d of %d items in shard %d, and %d in all", n, others, i, target.Items())
 					}
 					target.Kill()
 				}

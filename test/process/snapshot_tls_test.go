@@ -2,9 +2,9 @@ package process
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,11 +39,10 @@ func TestRestoreOverTLSDoesNotStall(t *testing.T) {
 				f := pods.NewTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{pods.TLSHost}})
 				source := pods.StartCache(t, version)
 				target, to := pods.StartTLSCache(t, version, f)
-				items := map[string]entry{}
-				for i := range 50 {
-					items["key-"+strconv.Itoa(i)] = entry{strings.Repeat(string(rune('a'+i%26)), size(i)), 0, -1}
+				const items = 50
+				for i := range items {
+					source.Talk(fmt.Sprintf("ms key-%d %d\r\n%s\r\n", i, size(i), strings.Repeat("v", size(i))))
 				}
-				putItems(source, items)
 				bucket := memblob.OpenBucket(nil)
 				save(t, bucket, pods.SaveTask(source))
 				restores := 25
@@ -58,7 +57,7 @@ func TestRestoreOverTLSDoesNotStall(t *testing.T) {
 					task := pods.WithTLS(pods.LoadTask(target), to)
 					task.Load.Replace = true
 					outcome, err := copy.Load(t.Context(), bucket, task, tlsOptions(t, f))
-					if err != nil || outcome.Restored != int64(len(items)) {
+					if err != nil || outcome.Restored != items {
 						t.Fatalf("%+v, %v", outcome, err)
 					}
 					if longest = max(longest, time.Since(began)); longest > stall { //nolint:forbidigo // far from both what is usual and what a lost connection takes
@@ -125,13 +124,13 @@ func TestMigrationIsCopiedWithAndWithoutTLS(t *testing.T) {
 	f := pods.NewTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{pods.TLSHost}})
 	secured, address := pods.StartTLSCache(t, pods.Newest, f)
 	plain := pods.StartCache(t, pods.Newest)
-	items := someItems(3, 300)
-	putItems(secured, items)
-	putItems(plain, items)
+	const items = 300
+	pods.Fill(t, secured.Address(), items)
+	pods.Fill(t, plain.Address(), items)
 	task := pods.WithTLS(pods.SaveTask(secured, plain), address, plain.Address())
 	task.TLS.AllowPlain = true
 	outcome, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, tlsOptions(t, f))
-	if err != nil || outcome.Items != int64(2*len(items)) {
+	if err != nil || outcome.Items != 2*items {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }

@@ -17,13 +17,13 @@ func TestStaleItems(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			source := pods.StartCache(t, version)
-			items := someItems(6, 1000)
-			putItems(source, items)
+			const items = 1000
+			pods.Fill(t, source.Address(), items)
 			source.Talk("ms stale 3 T300\r\nold\r\nmd stale I T100\r\nms b2xk 4 b T300\r\nolds\r\nmd b2xk I b\r\n" +
 				"ms renewing 1\r\nx\r\nmd renewing I\r\nmg renewing v\r\n")
 			outcome := save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
-			if outcome.Items != int64(len(items)) {
-				t.Errorf("%+v with %d items that are not stale", outcome, len(items))
+			if outcome.Items != items {
+				t.Errorf("%+v with %d items that are not stale", outcome, items)
 			}
 			pods.WantContains(t, "the message", outcome.Message, "3 are stale")
 			for _, request := range []string{"mg stale v\r\n", "mg b2xk b v\r\n"} {
@@ -43,7 +43,7 @@ func TestStaleItems(t *testing.T) {
 func TestSaveDoesNotCountAsAccess(t *testing.T) {
 	t.Parallel()
 	source := pods.StartCache(t, pods.Newest)
-	putItems(source, map[string]entry{"a": {"1", 0, -1}})
+	source.Talk("ms a 1\r\n1\r\n")
 	save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
 	if answer := source.Talk("mg a h u\r\n"); answer != "HD h0\r\n" {
 		t.Errorf("after a save, %q", answer)

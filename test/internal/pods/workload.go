@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,8 +151,8 @@ type Workload struct {
 func NewWorkload(t *testing.T, server *Cache) *Workload {
 	t.Helper()
 	w := &Workload{t: t, Rand: rand.New(rand.NewPCG(14, 0)), largest: 1 << 20}
-	for i, word := range server.Command.Args {
-		if word == "-I" {
+	if server.Command != nil { // it isn't that of an agent
+		if i := slices.Index(server.Command.Args, "-I"); i >= 0 {
 			if _, err := fmt.Sscanf(server.Command.Args[i+1], "%dm", &w.largest); err != nil {
 				t.Fatal(err)
 			}
@@ -170,6 +171,9 @@ func NewWorkload(t *testing.T, server *Cache) *Workload {
 			}
 		}
 		w.keys = append(w.keys, key)
+	}
+	for _, key := range []string{"100%25", "schlüssel", "\x01control", "with spaces \t in it", "\x00\x01\r\n\xff", strings.Repeat("\x00", 186)} {
+		w.keys = append(w.keys, []byte(key))
 	}
 	w.Reconnect(server)
 	t.Cleanup(func() { _ = w.conn.Close() })
