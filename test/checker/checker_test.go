@@ -1,12 +1,8 @@
 package checker
 
 import (
-	"encoding/base64"
-	"fmt"
-	"io"
-	"net/url"
+	"bytes"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,60 +23,37 @@ type copier struct {
 func (o copier) run(t *testing.T, from, to string) {
 	t.Helper()
 	source, target := pods.TextTo(t, from), pods.TextTo(t, to)
-	var names []string
-	source.Send(protocol.DumpRequest) // by LRUs it would miss items that move
-	for line := source.Line(); line != "END"; line = source.Line() {
-		name, _, found := strings.Cut(strings.TrimPrefix(line, "key="), " ")
-		if !found {
-			t.Fatalf("metadump: %q", line)
-		}
-		name, err := url.PathUnescape(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, base64.StdEncoding.EncodeToString([]byte(name)))
-	}
-	for i, name := range names {
-		source.Send("mg " + name + " b v f t\r\n")
-		words := strings.Fields(source.Line())
-		if words[0] == "EN" {
+	var keys [][]byte
+	pods.Must(t, protocol.At(from).Dump(t.Context(), pods.Patience, func(item protocol.Listed) error {
+		keys = append(keys, bytes.Clone(item.Key))
+		return nil
+	}))
+	for i, key := range keys {
+		request, _ := protocol.AppendMetaGet(nil, key, " v f t")
+		source.Send(string(request))
+		head, err := protocol.ReadHead(source.Reader)
+		pods.Must(t, err)
+		if head.Code != protocol.MetaValue {
 			continue
 		}
-		var size int
-		var flags, ttl string
-		if _, err := fmt.Sscan(words[1], &size); err != nil {
-			t.Fatalf("%v: %v", words, err)
-		}
-		stale, placeholder := false, false
-		for _, word := range words[2:] {
-			switch word[0] {
-			case 'f':
-				flags = "F" + word[1:]
-			case 't':
-				ttl = "T" + word[1:]
-			case 'X':
-				stale = true
-			case 'Z':
-				placeholder = size == 0
-			}
-		}
-		data := make([]byte, size+2)
-		if _, err := io.ReadFull(source.Reader, data); err != nil {
-			t.Fatal(err)
-		}
-		if stale && !o.noMarks || placeholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
+		value, err := protocol.ReadValue(source.Reader, nil, head.Size)
+		pods.Must(t, err)
+		placeholder := head.Sent && len(value) == 0
+		if head.Stale && !o.noMarks || placeholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
 			continue
 		}
 		if o.noFlags {
-			flags = ""
+			head.Flags = 0
 		}
-		if o.noTTL || ttl == "T-1" {
-			ttl = ""
+		expires := max(head.TTL, 0)
+		if o.noTTL {
+			expires = 0
 		}
-		if seconds, _ := time.ParseDuration(strings.TrimPrefix(ttl, "T") + "s"); seconds > 30*24*time.Hour {
-			ttl = fmt.Sprintf("T%d", time.Now().Add(seconds).Unix())
+		if expires > 30*24*60*60 { // memcached takes it for a Unix time
+			expires += time.Now().Unix()
 		}
-		target.Send(fmt.Sprintf("ms %s %d b %s %s\r\n%s", name, size, flags, ttl, data))
+		request, _ = protocol.AppendMetaSet(nil, key, len(value), head.Flags, expires, false)
+		target.Send(string(request) + string(value) + "\r\n")
 		if line := target.Line(); line != "HD" {
 			t.Fatalf("ms: %q", line)
 		}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -394,17 +393,6 @@ func (p *bothPair) finish(start agentwire.Start) bothTotals {
 	return totals
 }
 
-func (p *bothPair) kept() int {
-	p.t.Helper()
-	others := items.New("other", otherItems, p.next.Address())
-	defer others.Close()
-	kept, err := others.Count()
-	if err != nil {
-		p.t.Error(err)
-	}
-	return kept
-}
-
 // attempts bounds how often a test repeats a handover that fails by itself, as it may on a busy machine.
 const attempts = 3
 
@@ -422,63 +410,47 @@ func untilHandedOver[P, T any](t *testing.T, run func() (P, agentwire.Start, T))
 
 // Both pods serve for a few seconds while clients use all commands in both. "-runs 200" repeats it.
 func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
-	var mu sync.Mutex
-	var all bothTotals
-	kept, others, runsDone := 0, 0, 0
-	var longest float64
-	t.Run("runs", func(t *testing.T) {
-		for n := range runs() {
-			from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
-			flushed := map[int]string{3: "old", 5: "next"}[n%7]
-			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%s", n, from, to, surge, flushed), func(t *testing.T) {
-				t.Parallel()
-				p, start, totals := untilHandedOver(t, func() (*bothPair, agentwire.Start, bothTotals) {
-					p := newBothPair(t, uint64(n), from, to)
-					p.start(uint64(n))
-					p.trigger(surge)
-					if p.follows() {
-						if pods.Greet(p.old.Address()) != nil {
-							t.Error("the old pod does not serve while the new one follows it")
-						}
-						if s := map[string]*pods.Shard{"old": p.old, "next": p.next}[flushed]; s != nil {
-							p.sleep(0, 3000)
-							if answer := pods.Talk(t, s.Address(), "flush_all\r\n"); answer != "OK\r\n" {
-								t.Errorf("flush_all: %q", answer)
-							}
+	for n := range runs() {
+		from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
+		flushed := map[int]string{3: "old", 5: "next"}[n%7]
+		t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%s", n, from, to, surge, flushed), func(t *testing.T) {
+			t.Parallel()
+			p, start, totals := untilHandedOver(t, func() (*bothPair, agentwire.Start, bothTotals) {
+				p := newBothPair(t, uint64(n), from, to)
+				p.start(uint64(n))
+				p.trigger(surge)
+				if p.follows() {
+					if pods.Greet(p.old.Address()) != nil {
+						t.Error("the old pod does not serve while the new one follows it")
+					}
+					if s := map[string]*pods.Shard{"old": p.old, "next": p.next}[flushed]; s != nil {
+						p.sleep(0, 3000)
+						if answer := pods.Talk(t, s.Address(), "flush_all\r\n"); answer != "OK\r\n" {
+							t.Errorf("flush_all: %q", answer)
 						}
 					}
-					start := p.served()
-					return p, start, p.finish(start)
-				})
-				if code := p.old.Exit(); code != 0 {
-					t.Errorf("the old agent exited with code %d", code)
 				}
-				if start.Result != agentwire.StartHandedOver || start.Mode != agentwire.ModeAvailable || start.GapSeconds != 0 || start.StaleSeconds < 5 {
-					t.Errorf("start %+v", start)
-				}
-				if bound := start.StaleSeconds + 2; totals.oldest.Seconds() > bound {
-					t.Errorf("a value was %s old, want at most %.1f s", totals.oldest, bound)
-				}
-				if totals.failedDials > 0 || totals.failed > len(p.check.workers) {
-					t.Errorf("%d new connections failed, and %d operations of %d open ones", totals.failedDials, totals.failed, len(p.check.workers))
-				}
-				has := p.kept()
-				if flushed == "" && has < otherItems*995/1000 || flushed != "" && has > 0 {
-					t.Errorf("%d of %d other items are there", has, otherItems)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				all.add(totals)
-				runsDone++
-				longest = max(longest, start.StaleSeconds)
-				if flushed == "" {
-					kept += has
-					others += otherItems
-				}
+				start := p.served()
+				return p, start, p.finish(start)
 			})
-		}
-	})
-	t.Logf("%d runs: %s; %d of %d other items kept; both served for at most %.2f s", runsDone, all, kept, others, longest)
+			if code := p.old.Exit(); code != 0 {
+				t.Errorf("the old agent exited with code %d", code)
+			}
+			if start.Result != agentwire.StartHandedOver || start.Mode != agentwire.ModeAvailable || start.GapSeconds != 0 || start.StaleSeconds < 5 {
+				t.Errorf("start %+v", start)
+			}
+			if bound := start.StaleSeconds + 2; totals.oldest.Seconds() > bound {
+				t.Errorf("a value was %s old, want at most %.1f s", totals.oldest, bound)
+			}
+			if totals.failedDials > 0 || totals.failed > len(p.check.workers) {
+				t.Errorf("%d new connections failed, and %d operations of %d open ones", totals.failedDials, totals.failed, len(p.check.workers))
+			}
+			has := p.kept()
+			if flushed == "" && has < otherItems*995/1000 || flushed != "" && has > 0 {
+				t.Errorf("%d of %d other items are there", has, otherItems)
+			}
+		})
+	}
 }
 
 // What one of the two loses while both serve costs all items: each could have what the other does not know.
@@ -502,42 +474,34 @@ func TestAvailableHandoverThatIsInterruptedLeavesNoOldValue(t *testing.T) {
 		{"the connection is cut", func(t *testing.T, p *bothPair) { p.wire.cut() }},
 		{"the old pod is stopped", func(t *testing.T, p *bothPair) { p.old.Signal(syscall.SIGTERM) }},
 	}
-	var mu sync.Mutex
-	var all bothTotals
-	t.Run("runs", func(t *testing.T) {
-		for n := range runs() {
-			fault := faults[n%len(faults)]
-			from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
-			t.Run(fmt.Sprintf("%d %s from %s to %s", n, fault.name, from, to), func(t *testing.T) {
-				t.Parallel()
-				for attempt := range attempts {
-					p := newBothPair(t, uint64(n), from, to)
-					p.relay(1000 + n)
-					p.start(uint64(n))
-					p.trigger(surge)
-					interrupted := p.follows()
-					if interrupted {
-						p.sleep(0, 4000)
-						fault.do(t, p)
-					}
-					start := p.served()
-					totals := p.finish(start)
-					mu.Lock()
-					all.add(totals)
-					mu.Unlock()
-					if !interrupted && attempt < attempts-1 {
-						continue // it failed by itself before
-					}
-					if start.Result != agentwire.StartCold || !strings.Contains(start.Reason, "both pods") {
-						t.Errorf("start %+v, want Cold", start)
-					}
-					if kept := p.kept(); kept > 0 {
-						t.Errorf("%d of the other items are there", kept)
-					}
-					return
+	for n := range runs() {
+		fault := faults[n%len(faults)]
+		from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
+		t.Run(fmt.Sprintf("%d %s from %s to %s", n, fault.name, from, to), func(t *testing.T) {
+			t.Parallel()
+			for attempt := range attempts {
+				p := newBothPair(t, uint64(n), from, to)
+				p.relay(1000 + n)
+				p.start(uint64(n))
+				p.trigger(surge)
+				interrupted := p.follows()
+				if interrupted {
+					p.sleep(0, 4000)
+					fault.do(t, p)
 				}
-			})
-		}
-	})
-	t.Log(all)
+				start := p.served()
+				p.finish(start)
+				if !interrupted && attempt < attempts-1 {
+					continue // it failed by itself before
+				}
+				if start.Result != agentwire.StartCold || !strings.Contains(start.Reason, "both pods") {
+					t.Errorf("start %+v, want Cold", start)
+				}
+				if kept := p.kept(); kept > 0 {
+					t.Errorf("%d of the other items are there", kept)
+				}
+				return
+			}
+		})
+	}
 }

@@ -32,43 +32,6 @@ func runs() int {
 	return 6
 }
 
-// handoverTotals are the figures of all runs.
-type handoverTotals struct {
-	mu                                sync.Mutex
-	runs, handedOver                  int
-	reads, writes, deletes            int
-	lost, wrong, unanswered, failed   int
-	others, othersKept                int
-	longest, longestGap, longestPause float64
-}
-
-func (h *handoverTotals) String() string {
-	return fmt.Sprintf("%d runs, %d of them handed over: %d acknowledged writes lost and %d wrong or stale values in %d reads, %d writes and %d deletions; "+
-		"%d of %d other items kept; %d operations without an answer, %d with no pod ready; the longest gap %.2f s, handover %.2f s, time without any answer %.2f s",
-		h.runs, h.handedOver, h.lost, h.wrong, h.reads, h.writes, h.deletes, h.othersKept, h.others, h.unanswered, h.failed, h.longestGap, h.longest, h.longestPause)
-}
-
-func (h *handoverTotals) add(r checker.Report, start agentwire.Start, others, kept int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.runs++
-	h.reads += r.Reads
-	h.writes += r.Writes
-	h.deletes += r.Deletes
-	h.wrong += len(r.Findings)
-	h.unanswered += r.Unanswered
-	h.failed += r.Failed
-	if start.Result == agentwire.StartHandedOver {
-		h.handedOver++
-		h.lost += r.Lost
-		h.others += others
-		h.othersKept += kept
-	}
-	h.longest = max(h.longest, start.HandoverSeconds)
-	h.longestGap = max(h.longestGap, start.GapSeconds)
-	h.longestPause = max(h.longestPause, r.Longest.Seconds())
-}
-
 const (
 	otherItems = 20_000
 	// firstToken is above every number that an old pod's memcached uses.
@@ -158,7 +121,7 @@ func (p *checkedPair) moved() agentwire.Start {
 }
 
 // end stops the clients and checks the result. Only a handover must keep the items.
-func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed bool) {
+func (p *checkedPair) end(start agentwire.Start, flushed bool) {
 	p.t.Helper()
 	p.sleep(200, 400)
 	r := p.check.Stop()
@@ -166,69 +129,67 @@ func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed
 	if len(r.Findings) > 0 || handedOver && r.Lost > 0 || r.Err != nil {
 		p.t.Errorf("start %+v: %.4000s", start, r)
 	}
-	others := items.New("other", otherItems, p.next.Address())
-	defer others.Close()
-	kept, err := others.Count()
-	if err != nil {
-		p.t.Error(err)
-	}
-	want := otherItems
-	switch {
-	case !handedOver:
-		kept, want = 0, 0
-	case flushed: // these are older than a second
-		want = 0
-		fallthrough
-	default:
+	if handedOver {
+		want := otherItems
+		if flushed { // these are older than a second
+			want = 0
+		}
 		wantNewTokens(p.t, p.next.Address())
-		if kept != want {
+		if kept := p.kept(); kept != want {
 			p.t.Errorf("%d other items are there, want %d; start %+v", kept, want, start)
 		}
 	}
 	if evictions := statOf(p.t, p.next.Address(), "evictions"); evictions != 0 {
 		p.t.Errorf("%d evictions", evictions)
 	}
-	totals.add(r, start, want, kept)
-	p.t.Logf("%s: %s; %d reads, %d writes, %d deletions, longest time without an answer %s", start.Result, start.Reason, r.Reads, r.Writes, r.Deletes, r.Longest.Round(time.Millisecond))
+	p.t.Logf("%s: %s; %.200s; longest time without an answer %s", start.Result, start.Reason, r, r.Longest.Round(time.Millisecond))
+}
+
+// kept returns how many of the items that no client uses are in the new pod.
+func (p *checkedPair) kept() int {
+	p.t.Helper()
+	others := items.New("other", otherItems, p.next.Address())
+	defer others.Close()
+	kept, err := others.Count()
+	if err != nil {
+		p.t.Error(err)
+	}
+	return kept
 }
 
 // Two pods of a shard hand over while clients use all commands. "-runs 200" repeats it.
 func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
-	totals := &handoverTotals{}
-	t.Run("runs", func(t *testing.T) {
-		for n := range runs() {
-			from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
-			flush := n%5 == 4
-			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
-				t.Parallel()
-				_, start, _ := untilHandedOver(t, func() (*checkedPair, agentwire.Start, error) {
-					p := newCheckedPair(t, uint64(n), from, to)
-					p.begin(uint64(n))
-					flushed := make(chan error, 1)
-					if flush {
-						delay := time.Duration(p.random.IntN(1500)) * time.Millisecond
-						time.AfterFunc(delay, func() { flushed <- p.flushAll() })
-					}
-					p.trigger(surge)
-					start := p.moved()
-					if code := p.old.Exit(); code != 0 {
-						t.Errorf("the old agent exited with code %d", code)
-					}
-					if flush {
-						if err := <-flushed; err != nil {
-							t.Errorf("flush_all: %v", err)
-						}
-					}
-					p.end(totals, start, flush)
-					return p, start, nil
-				})
-				if start.Result != agentwire.StartHandedOver {
-					t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
+	for n := range runs() {
+		from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
+		flush := n%5 == 4
+		t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
+			t.Parallel()
+			_, start, _ := untilHandedOver(t, func() (*checkedPair, agentwire.Start, error) {
+				p := newCheckedPair(t, uint64(n), from, to)
+				p.begin(uint64(n))
+				flushed := make(chan error, 1)
+				if flush {
+					delay := time.Duration(p.random.IntN(1500)) * time.Millisecond
+					time.AfterFunc(delay, func() { flushed <- p.flushAll() })
 				}
+				p.trigger(surge)
+				start := p.moved()
+				if code := p.old.Exit(); code != 0 {
+					t.Errorf("the old agent exited with code %d", code)
+				}
+				if flush {
+					if err := <-flushed; err != nil {
+						t.Errorf("flush_all: %v", err)
+					}
+				}
+				p.end(start, flush)
+				return p, start, nil
 			})
-		}
-	})
-	t.Log(totals)
+			if start.Result != agentwire.StartHandedOver {
+				t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
+			}
+		})
+	}
 }
 
 // flushAll repeats flush_all until a server confirms it.
@@ -269,35 +230,31 @@ var interruptions = []interruption{
 // What interrupts a handover may cost the items and nothing else. A wrong or old value is never returned, and a pod that
 // reports a handover has all items.
 func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
-	totals := &handoverTotals{}
-	t.Run("runs", func(t *testing.T) {
-		for n := range runs() {
-			fault, atEnd := interruptions[n%3], n/3%2 == 1
-			from, to, surge := pods.Versions[n/2%3], pods.Versions[n%3], n%4 > 1
-			t.Run(fmt.Sprintf("%d %s from %s to %s surge=%t end=%t", n, fault.name, from, to, surge, atEnd), func(t *testing.T) {
-				t.Parallel()
-				p := newCheckedPair(t, uint64(n), from, to)
-				p.relay(n)
-				p.begin(uint64(n))
-				p.trigger(surge)
-				if atEnd {
-					// The old memcached has stopped, and the new pod does not have everything yet.
-					pods.Eventually(func() bool { return pods.Greet(p.old.Address()) != nil || p.old.HasExited() })
-					p.sleep(0, 50)
-				} else {
-					p.sleep(0, 700)
-				}
-				hands := fault.do(p)
-				start := p.moved()
-				// At the end, the new pod may have everything before the old one learns of it, and then there is no second try.
-				if hands && !atEnd && start.Result != agentwire.StartHandedOver {
-					t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
-				}
-				p.end(totals, start, false)
-			})
-		}
-	})
-	t.Log(totals)
+	for n := range runs() {
+		fault, atEnd := interruptions[n%3], n/3%2 == 1
+		from, to, surge := pods.Versions[n/2%3], pods.Versions[n%3], n%4 > 1
+		t.Run(fmt.Sprintf("%d %s from %s to %s surge=%t end=%t", n, fault.name, from, to, surge, atEnd), func(t *testing.T) {
+			t.Parallel()
+			p := newCheckedPair(t, uint64(n), from, to)
+			p.relay(n)
+			p.begin(uint64(n))
+			p.trigger(surge)
+			if atEnd {
+				// The old memcached has stopped, and the new pod does not have everything yet.
+				pods.Eventually(func() bool { return pods.Greet(p.old.Address()) != nil || p.old.HasExited() })
+				p.sleep(0, 50)
+			} else {
+				p.sleep(0, 700)
+			}
+			hands := fault.do(p)
+			start := p.moved()
+			// At the end, the new pod may have everything before the old one learns of it, and then there is no second try.
+			if hands && !atEnd && start.Result != agentwire.StartHandedOver {
+				t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
+			}
+			p.end(start, false)
+		})
+	}
 }
 
 // wire passes connections on, until it cuts all of them.

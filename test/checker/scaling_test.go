@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"maps"
 	mathrand "math/rand/v2"
 	"net"
 	"os"
@@ -53,7 +52,7 @@ type scaled struct {
 	// anyList lets each operation choose a list while both are used. Otherwise each client switches once.
 	anyList bool
 	keys    []*scaledKey
-	totals  *scaledTotals
+	totals  scaledTotals
 	notes   scaledNotes
 }
 
@@ -116,12 +115,12 @@ func (n *scaledNotes) add(format string, args ...any) {
 	}
 }
 
-// scaledTotals are the figures of all runs of a kind.
+// scaledTotals are the figures of a run.
 type scaledTotals struct {
-	mu                                                 sync.Mutex
-	runs, reads, misses, stale, counters, left, expiry int
-	lasting                                            map[string]int
-	oldest                                             time.Duration
+	mu                                           sync.Mutex
+	reads, misses, stale, counters, left, expiry int
+	lasting                                      map[string]int
+	oldest                                       time.Duration
 	// undeleted is the oldest of the values whose key was not deleted since. A deletion on one side can leave no trace.
 	undeleted time.Duration
 }
@@ -133,12 +132,12 @@ func (s *scaledTotals) add(do func()) {
 }
 
 func (s *scaledTotals) String() string {
-	return fmt.Sprintf("%d changes: of %d reads of moved keys while lists differed, %d older values, the oldest %.2f s, or %.2f s of keys that were not deleted since, and %d misses; %d increments of old values; lasting %v; %d moved keys left, %d wrong expiries",
-		s.runs, s.reads, s.stale, s.oldest.Seconds(), s.undeleted.Seconds(), s.misses, s.counters, s.lasting, s.left, s.expiry)
+	return fmt.Sprintf("of %d reads of moved keys while lists differed, %d older values, the oldest %.2f s, or %.2f s of keys that were not deleted since, and %d misses; %d increments of old values; lasting %v; %d moved keys left, %d wrong expiries",
+		s.reads, s.stale, s.oldest.Seconds(), s.undeleted.Seconds(), s.misses, s.counters, s.lasting, s.left, s.expiry)
 }
 
-func newScaled(t *testing.T, n int, name, version string, totals *scaledTotals) *scaled {
-	c := &scaled{t: t, name: name, version: version, random: mathrand.New(mathrand.NewPCG(uint64(n), 7)), totals: totals, anyList: n/4%2 == 1}
+func newScaled(t *testing.T, n int, name, version string) *scaled {
+	c := &scaled{t: t, name: name, version: version, random: mathrand.New(mathrand.NewPCG(uint64(n), 7)), totals: scaledTotals{lasting: map[string]int{}}, anyList: n/4%2 == 1}
 	for i := range *scalingKeys {
 		for _, counter := range []bool{false, true} {
 			if !counter || i%4 == 0 {
@@ -494,7 +493,6 @@ func (c *scaled) change(to int, warm bool, fault scaledFault) {
 	for len(c.shards) < to {
 		c.start(len(c.shards))
 	}
-	c.totals.add(func() { c.totals.runs++ })
 	for _, k := range c.keys {
 		k.moves = c.before.ring.Shard([]byte(k.name)) != c.after.ring.Shard([]byte(k.name))
 	}
@@ -634,39 +632,30 @@ func TestScalingLeavesNoStaleValue(t *testing.T) {
 	if runs == 0 {
 		runs = len(rings)
 	}
-	totals := map[string]*scaledTotals{}
-	t.Run("runs", func(t *testing.T) {
-		for n := *scalingFrom; n < *scalingFrom+runs; n++ {
-			name, version, fault := rings[n%len(rings)], pods.Versions[n%len(pods.Versions)], faults[(n+n/len(faults))%len(faults)]
-			for _, warm := range []bool{true, false} {
-				if !warm && n%4 > 0 {
-					continue
-				}
-				kind := fmt.Sprintf("warm=%t fault=%t %s", warm, fault.kind != "", version)
-				if totals[kind] == nil {
-					totals[kind] = &scaledTotals{lasting: map[string]int{}}
-				}
-				t.Run(fmt.Sprintf("%d %s %s %s at %s warm=%t", n, name, version, fault.kind, fault.step, warm), func(t *testing.T) {
-					t.Parallel()
-					few, many := 3, 4
-					if name == ring.Modulo {
-						few = 2
-					}
-					c := newScaled(t, n, name, version, totals[kind])
-					c.fill(few)
-					c.change(many, warm, fault)
-					c.change(few, warm, fault)
-					if found := len(c.notes.list) > 0; found == warm {
-						t.Errorf("old values: %s", strings.Join(c.notes.list, "\n"))
-					}
-				})
+	for n := *scalingFrom; n < *scalingFrom+runs; n++ {
+		name, version, fault := rings[n%len(rings)], pods.Versions[n%len(pods.Versions)], faults[(n+n/len(faults))%len(faults)]
+		for _, warm := range []bool{true, false} {
+			if !warm && n%4 > 0 {
+				continue
 			}
-		}
-	})
-	for _, kind := range slices.Sorted(maps.Keys(totals)) {
-		t.Logf("%s: %s", kind, totals[kind])
-		if warm := strings.HasPrefix(kind, "warm=true"); warm && totals[kind].left > 0 {
-			t.Errorf("%s: the old owners have %d moved keys", kind, totals[kind].left)
+			t.Run(fmt.Sprintf("%d %s %s %s at %s warm=%t", n, name, version, fault.kind, fault.step, warm), func(t *testing.T) {
+				t.Parallel()
+				few, many := 3, 4
+				if name == ring.Modulo {
+					few = 2
+				}
+				c := newScaled(t, n, name, version)
+				c.fill(few)
+				c.change(many, warm, fault)
+				c.change(few, warm, fault)
+				if found := len(c.notes.list) > 0; found == warm {
+					t.Errorf("old values: %s", strings.Join(c.notes.list, "\n"))
+				}
+				t.Log(&c.totals)
+				if warm && c.totals.left > 0 {
+					t.Errorf("the old owners have %d moved keys", c.totals.left)
+				}
+			})
 		}
 	}
 }
@@ -675,7 +664,7 @@ func TestScalingLeavesNoStaleValue(t *testing.T) {
 func TestMovedItemsAreThoseOfTheOldOwner(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Tested {
-		c := newScaled(t, 0, ring.Ketama, version, &scaledTotals{lasting: map[string]int{}})
+		c := newScaled(t, 0, ring.Ketama, version)
 		c.keys = nil
 		c.fill(3)
 		after := c.list(4)
@@ -713,7 +702,7 @@ func TestMovedItemsAreThoseOfTheOldOwner(t *testing.T) {
 // Where the clients use another ring than the declared one, nothing is copied, and nothing deleted.
 func TestKeysStayWhereTheRingIsUnproven(t *testing.T) {
 	t.Parallel()
-	c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
+	c := newScaled(t, 0, ring.Rendezvous, pods.Newest)
 	c.fill(3)
 	c.start(3)
 	var before []int64
@@ -752,7 +741,7 @@ func TestChangesDuringASweepAreFollowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newScaled(t, 0, ring.Rendezvous, pods.Newest, &scaledTotals{lasting: map[string]int{}})
+			c := newScaled(t, 0, ring.Rendezvous, pods.Newest)
 			c.fill(3)
 			c.start(3)
 			after := c.list(4)
