@@ -495,8 +495,12 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 		}
 		return
 	}
+	image, err := resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, w.defaultImage)
+	if err != nil {
+		w.breaks("Memcached %s is reported as up to date: %v", m.Name, err)
+	}
 	for ordinal := range int(*m.Spec.Size) {
-		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
+		w.watchShard(m, resources.ShardName(m.Name, ordinal), resources.NewPodRevision(&m.Spec, image))
 	}
 	if m.Status.Scaling != nil || m.Status.Purge.IsActive() || len(m.Status.Servers) != int(*m.Spec.Size) {
 		w.breaks("Memcached %s is reported as up to date, and its servers are %v, its scaling %+v, its purge %+v", m.Name, m.Status.Servers, m.Status.Scaling, m.Status.Purge)
@@ -514,14 +518,14 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 	}
 }
 
-// watchShard checks that a shard runs as the spec says.
-func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.MemcachedSpec) {
+// watchShard checks that a shard runs as the spec says. The tests of package resources prove what a revision means for a pod.
+func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired resources.PodRevision) {
 	wrong := func(format string, words ...any) {
 		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
 	}
 	var pods []*corev1.Pod
-	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		if simtest.ShardOf(pod) == shard && pod.DeletionTimestamp == nil {
+	for _, pod := range w.livePods() {
+		if simtest.ShardOf(pod) == shard {
 			pods = append(pods, pod)
 		}
 	}
@@ -530,38 +534,31 @@ func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired v1beta1.M
 		return
 	}
 	pod, p := pods[0], w.Procs[pods[0].UID]
-	if pod.Annotations[annotations.Scaling] != "" {
-		wrong("has a request to get items of others: %s", pod.Annotations[annotations.Scaling])
-	}
+	spec := &desired.Spec.Pod
 	switch {
 	case p == nil || !p.Serves:
 		wrong("does not serve")
 		return
-	case p.Image != w.admitted(desired.Pod.Image):
-		wrong("runs image %s, not %s", p.Image, w.admitted(desired.Pod.Image))
-	case !labels.SelectorFromSet(desired.Pod.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
+	case pod.Annotations[annotations.Scaling] != "":
+		wrong("has a request to get items of others: %s", pod.Annotations[annotations.Scaling])
+	case p.Image != w.admitted(desired.Image.Reference):
+		wrong("runs image %s, not %s", p.Image, w.admitted(desired.Image.Reference))
+	case p.Arguments != desired.ArgumentsText:
+		wrong("runs with %s, not %s", p.Arguments, desired.ArgumentsText)
+	case !labels.SelectorFromSet(spec.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
 		wrong("is on %s", p.Node)
-	case !contains(pod.Labels, desired.Pod.Metadata.Labels) || !contains(pod.Annotations, desired.Pod.Metadata.Annotations):
+	case !labels.SelectorFromSet(spec.Metadata.Labels).Matches(labels.Set(pod.Labels)) || !labels.SelectorFromSet(spec.Metadata.Annotations).Matches(labels.Set(pod.Annotations)):
 		wrong("lacks labels or annotations")
 	}
-	if problem := wrongArguments(p.Arguments, &desired); problem != "" {
-		wrong("runs with %s", problem)
-	}
-	has := p.ResourcesOf(pod)
-	if want := desiredResources(&desired, has); !equality.Semantic.DeepEqual(has.Limits, want.Limits) || !equality.Semantic.DeepEqual(has.Requests, want.Requests) {
+	if has, want := p.ResourcesOf(pod), desired.Resources; !equality.Semantic.DeepEqual(has.Limits, want.Limits) || !equality.Semantic.DeepEqual(has.Requests, want.Requests) {
 		if p.Resized && hasMore(has, want) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
 		} else {
 			wrong("has resources %s, not %s", simtest.ResourcesText(has), simtest.ResourcesText(want))
 		}
 	}
-	set := simtest.Get[*appsv1.ReplicaSet](w.Server, shard)
-	if set == nil {
-		wrong("has no ReplicaSet")
-		return
-	}
-	if problem := wrongTemplate(set, &desired); problem != "" {
-		wrong("has a template with %s", problem)
+	if set := simtest.Get[*appsv1.ReplicaSet](w.Server, shard); set == nil || set.Spec.Template.Annotations[annotations.Spec] != desired.String() {
+		wrong("has the ReplicaSet %+v", set)
 	}
 }
 
@@ -576,15 +573,6 @@ func hasMore(some, others corev1.ResourceRequirements) bool {
 		}
 	}
 	return false
-}
-
-func contains(all, some map[string]string) bool {
-	for key, value := range some {
-		if all[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // gist says in a few words what a write changed.
