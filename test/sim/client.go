@@ -101,7 +101,7 @@ func (w *World) operatorWrites(verb string, k simtest.Kind, key client.ObjectKey
 	if err != nil {
 		w.log("operator", "%s %s %s: rejected: %v", verb, k, name, err)
 	} else {
-		w.log("operator", "%s %s %s%s", verb, k, name, w.gist(before, after))
+		w.log("operator", "%s %s %s: %s", verb, k, name, change{before, after})
 		w.watchWrite(verb, k, name, before, after)
 	}
 	if w.writes == w.killAt {

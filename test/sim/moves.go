@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -95,9 +94,6 @@ func (w *World) watchRecords(was, is *corev1.Service) {
 	listed := len(m.Status.Servers)
 	if s := m.Status.Scaling; s != nil && s.PublishTime != nil {
 		listed = int(s.To)
-	}
-	selects := func(service *corev1.Service, pod *corev1.Pod) bool {
-		return labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(pod))
 	}
 	for _, pod := range w.livePods() {
 		shard := simtest.ShardOf(pod)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -114,7 +115,7 @@ var scenarios = map[string]scenario{
 	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"pod": spec{"image": "docker.io/library/busybox:1.37"}})}, keeps: true},
 	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"config": spec{"extraArgs": []any{"-R", "0"}}})}, keeps: true},
 	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"config": spec{"extraArgs": []any{"-R", "0"}}}), set(spec{"config": spec{"extraArgs": nil}})}, seconds: 15, keeps: true},
-	"a version, and no window is open":     {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"maintenanceWindows": []any{spec{"start": "02:00", "durationSeconds": int64(3600)}}}}, then: []func(*World){set(spec{"version": newest}), blocks(v1beta1.GateOutsideMaintenanceWindow)}, seconds: 30, keeps: true},
+	"a version, and no window is open":     {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"maintenanceWindows": []any{spec{"start": "02:00", "durationSeconds": int64(3600)}}}}, then: []func(*World){set(spec{"version": newest}), happens("blocked by " + string(v1beta1.GateOutsideMaintenanceWindow))}, seconds: 30, keeps: true},
 	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"paused": true, "version": newest}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
 	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "backup": spec{"final": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}}, then: []func(*World){deletes}},
 	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
@@ -155,7 +156,7 @@ var scenarios = map[string]scenario{
 	"warm: scaling out, and cold then":                   {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilCreated("cache-2"), set(spec{"scaling": spec{"mode": "Cold"}})}, keeps: true, settles: true},
 	"warm: scaling out with another ring":                {begins: warm(2), then: []func(*World){unproven, set(spec{"size": int64(3)})}, keeps: true, settles: true},
 	"warm: scaling out, and a new shard is lost":         {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), deletesPod("cache-2")}, settles: true},
-	"warm: scaling in, and a version":                    {begins: spec{"size": int64(3), "version": middle, "access": hashed["access"], "scaling": hashed["scaling"]}, then: []func(*World){set(spec{"size": int64(2)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": newest}), blocks(v1beta1.GateScaling)}, seconds: 2, keeps: true, settles: true},
+	"warm: scaling in, and a version":                    {begins: spec{"size": int64(3), "version": middle, "access": hashed["access"], "scaling": hashed["scaling"]}, then: []func(*World){set(spec{"size": int64(2)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": newest}), happens("blocked by " + string(v1beta1.GateScaling))}, seconds: 2, keeps: true, settles: true},
 	"warm: scaling out until the user confirms it":       {begins: spec{"size": int64(2), "access": hashed["access"]}, then: []func(*World){set(spec{"size": int64(3)}), isWaiting, (*World).confirm}, seconds: 60, keeps: true, settles: true},
 	"warm: a purge, with a dry run before":               {begins: warm(2), then: []func(*World){(*World).confirm, untilPurged, (*World).confirm, untilPurged}, keeps: true, settles: true},
 
@@ -176,37 +177,52 @@ func warm(size int64) spec {
 	return spec{"size": size, "access": hashed["access"], "scaling": hashed["scaling"]}
 }
 
+// idle plays a step in which the user does nothing.
+func idle(w *World) { w.Step(func(*World) {}) }
+
+// until has so many steps happen at most, until something is done.
+func until(what string, limit int, step func(*World), isDone func(*World) bool) func(*World) {
+	return func(w *World) {
+		for range limit {
+			if isDone(w) {
+				return
+			}
+			step(w)
+		}
+		w.must(false, "after %d steps, %s is missing", limit, what)
+	}
+}
+
+// hasPod reports whether a pod of a shard is as wanted.
+func hasPod(shard string, isWanted func(*corev1.Container) bool) func(*World) bool {
+	return func(w *World) bool {
+		return slices.ContainsFunc(simtest.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool {
+			return simtest.ShardOf(pod) == shard && isWanted(simtest.Container(pod))
+		})
+	}
+}
+
 // untilCreated plays until a pod of the shard exists.
 func untilCreated(shard string) func(*World) {
-	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(*corev1.Container) bool { return true })
+	return until("a pod of "+shard, 1000, idle, hasPod(shard, func(*corev1.Container) bool { return true }))
 }
 
 // untilScaling plays until the status has a step.
 func untilScaling(step v1beta1.ScalingStep) func(*World) {
-	return func(w *World) {
-		for range 1000 {
-			if m := simtest.Get[*v1beta1.Memcached](w.Server, "cache"); m.Status.Scaling != nil && m.Status.Scaling.Step == step {
-				return
-			}
-			w.Step(idleUser{})
-		}
-		w.must(false, "after 1000 steps, the scaling isn't %s", step)
-	}
+	return until("the scaling's step "+string(step), 1000, idle, func(w *World) bool {
+		s := simtest.Get[*v1beta1.Memcached](w.Server, "cache").Status.Scaling
+		return s != nil && s.Step == step
+	})
 }
 
 // untilPurged plays until the purge of the annotation is complete.
-func untilPurged(w *World) {
-	for range 1000 {
-		m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
-		if s := m.Status.Purge; s != nil && s.Request == m.Annotations[v1beta1.AnnotationPurge] && s.Phase == v1beta1.TransferComplete {
-			return
-		}
-		w.Step(idleUser{})
-	}
-	w.must(false, "after 1000 steps, the purge isn't complete")
-}
+var untilPurged = until("the complete purge", 1000, idle, func(w *World) bool {
+	m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
+	s := m.Status.Purge
+	return s != nil && s.Request == m.Annotations[v1beta1.AnnotationPurge] && s.Phase == v1beta1.TransferComplete
+})
 
-// happens requires that something was counted.
+// happens requires that something was counted, such as that a gate has blocked an update.
 func happens(what string) func(*World) {
 	return func(w *World) { w.must(w.happened[what] > 0, "%s", what) }
 }
@@ -263,26 +279,19 @@ func areSecured(w *World) {
 // untilUpdated plays until the operator has applied the newest version to the shard's pod. A number of
 // seconds instead would be a race with an operator that is killed and starts again.
 func untilUpdated(shard string) func(*World) {
-	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == newest })
+	return until("the newest version in "+shard, 100, func(w *World) { w.Round() }, hasPod(shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == newest }))
 }
 
 // untilGiven plays until the shard's pod, or its second one, is given so much memory or more.
 func untilGiven(shard, memory string) func(*World) {
-	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool {
+	return until("the memory of "+shard, 1000, idle, hasPod(shard, func(c *corev1.Container) bool {
 		return c.Resources.Limits.Memory().Cmp(resource.MustParse(memory)) >= 0
-	})
+	}))
 }
 
 // untilSecond plays until the shard's pod, or its second one, has the version.
 func untilSecond(shard, version string) func(*World) {
-	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version })
-}
-
-// blocks requires that a gate has blocked an update.
-func blocks(gate v1beta1.Gate) func(*World) {
-	return func(w *World) {
-		w.must(w.happened["blocked by "+string(gate)] > 0, "no update was blocked by %s", gate)
-	}
+	return until(version+" in "+shard, 1000, idle, hasPod(shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version }))
 }
 
 // loses takes the node of a shard away for half a minute.
@@ -303,21 +312,6 @@ func loses(shard string) func(*World) {
 	}
 }
 
-// until has so many steps happen at most, until the pod of a shard is as wanted.
-func until(limit int, step func(*World), shard string, wanted func(*corev1.Container) bool) func(*World) {
-	return func(w *World) {
-		for range limit {
-			for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-				if simtest.ShardOf(pod) == shard && wanted(simtest.Container(pod)) {
-					return
-				}
-			}
-			step(w)
-		}
-		w.must(false, "after %d steps no pod of %s is changed", limit, shard)
-	}
-}
-
 // forgets has the kubelets miss every other change of a pod's annotations.
 func forgets(w *World) { w.forgetful = true }
 
@@ -331,19 +325,14 @@ var sameKeyTwice = []any{
 func rotates(w *World) {
 	w.log("user", "rotates the certificate")
 	w.Certificate = "fedcba9876543210"
-	for range 200 {
-		served := 0
+	until("the new certificate", 200, func(w *World) { w.Round() }, func(w *World) bool {
 		for _, p := range w.Procs {
-			if p.Serves && p.Certificate == w.Certificate {
-				served++
+			if !p.Serves || p.Certificate != w.Certificate {
+				return false
 			}
 		}
-		if served == len(w.Procs) {
-			return
-		}
-		w.Round()
-	}
-	w.must(false, "not all shards serve the new certificate")
+		return true
+	})(w)
 }
 
 // backsUp creates a backup of all shards.

@@ -108,7 +108,7 @@ func TestResultDependsOnlyOnTheFinalSpec(t *testing.T) {
 					w.Rest()
 					to(b)(w)
 					for range seed * 60 { // undisturbed, then longer and longer not
-						w.Step(idleUser{})
+						idle(w)
 					}
 					to(c)(w)
 					w.Rest()

@@ -20,9 +20,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
-// user changes specs, and objects that the operator manages.
-type user interface{ act(*World) }
-
 // randomUser changes Memcacheds at random, and sometimes their objects.
 type randomUser struct {
 	edits *schemaedit.Edits
@@ -92,11 +89,6 @@ func (p randomUser) update(w *World) {
 	maps.Copy(s, p.always)
 	w.Edit("cache", func(map[string]any) map[string]any { return s })
 }
-
-// idleUser changes nothing.
-type idleUser struct{}
-
-func (idleUser) act(*World) {}
 
 // edit creates a Memcached, or changes its spec.
 func (p randomUser) edit(w *World, name string) {

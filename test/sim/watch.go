@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -96,8 +94,8 @@ func (w *watch) Missed(p *simtest.Proc) {
 func (w *watch) Gone(p *simtest.Proc) {
 	world, pod := w.w, w.w.PodOf(p)
 	by := w.ends[pod.UID]
-	if by == simtest.ByReplicaSet && world.isExtra(pod) {
-		by = byUser // the set was scaled, not the shard
+	if by == simtest.ByReplicaSet && world.drifted[p.Shard] {
+		by = byUser // the set was scaled or got another pod, not the shard
 	}
 	if !world.ServedByOther(p) {
 		cause := by
@@ -117,10 +115,6 @@ func (w *watch) Gone(p *simtest.Proc) {
 		world.breaks("pod %s went with %d items by %s, and no status had announced that shard %s would start empty", p.Pod, p.Items, by, p.Shard)
 	}
 }
-
-// isExtra reports whether a pod is one too many because the user changed the ReplicaSet or
-// gave it another pod.
-func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[simtest.ShardOf(pod)] }
 
 func announcement(m *v1beta1.Memcached, shard string) string { return string(m.UID) + " " + shard }
 
@@ -156,7 +150,7 @@ func (w *World) watchWorld() {
 	for shard, by := range w.watch.outs {
 		m := w.ownerOf(shard)
 		switch {
-		case m == nil || m.DeletionTimestamp != nil || !isDesired(m, shard) || w.isBack(shard):
+		case m == nil || m.DeletionTimestamp != nil || !isDesired(m, shard) || slices.ContainsFunc(simtest.All[*corev1.Pod](w.Server), serves(shard)):
 			delete(w.watch.outs, shard)
 		case by == simtest.ByOperator:
 			out[m.Name] = append(out[m.Name], shard)
@@ -190,29 +184,23 @@ func (w *World) noteStatus(m *v1beta1.Memcached) {
 	}
 }
 
-// isBack reports whether a pod of a shard is ready, whether its Service leads there or not.
-func (w *World) isBack(shard string) bool {
-	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		if simtest.ShardOf(pod) == shard && simtest.IsReady(pod) {
-			return true
-		}
-	}
-	return false
+// serves returns whether a pod is a ready one of a shard.
+func serves(shard string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return simtest.ShardOf(pod) == shard && simtest.IsReady(pod) }
+}
+
+// selects reports whether a Service leads to a pod once it is ready.
+func selects(service *corev1.Service, pod *corev1.Pod) bool {
+	return labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(pod))
 }
 
 // served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's
 // Service.
 func (w *World) served(m *v1beta1.Memcached, shard string) bool {
 	service := simtest.Get[*corev1.Service](w.Server, shard)
-	if service == nil || service.Labels[v1beta1.LabelInstance] != m.Name {
-		return false
-	}
-	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		if simtest.IsReady(pod) && metav1.GetControllerOf(pod) != nil && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-			return true
-		}
-	}
-	return false
+	return service != nil && service.Labels[v1beta1.LabelInstance] == m.Name && slices.ContainsFunc(simtest.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool {
+		return simtest.IsReady(pod) && metav1.GetControllerOf(pod) != nil && selects(service, pod)
+	})
 }
 
 // watchWrite looks at each of the operator's writes whether it may be.
@@ -328,7 +316,8 @@ func (w *World) watchOwn(verb, name string, before *v1beta1.Memcached, after cli
 		if seen, ok := w.operator.cache.held[simtest.KindMemcached][name]; !ok || seen.GetGeneration() != m.Generation {
 			return // it describes another size
 		}
-		if !w.operator.sees(shard) {
+		service := w.operator.service(shard)
+		if service == nil || !w.operator.seesPod(func(pod *corev1.Pod) bool { return simtest.IsReady(pod) && selects(service, pod) }) {
 			w.breaks("Memcached %s is reported as available, and the operator saw no pod serve shard %s", name, shard)
 		}
 	}
@@ -355,35 +344,10 @@ func (op *operator) service(shard string) *corev1.Service {
 	return simtest.Get[*corev1.Service](op.w.Server, shard)
 }
 
-// sees reports whether in the operator's eyes a ready pod stands behind a shard's Service.
-func (op *operator) sees(shard string) bool {
-	service := op.service(shard)
-	if service == nil {
-		return false
-	}
-	for _, o := range op.cache.held[simtest.KindPod] {
-		if simtest.IsReady(o.(*corev1.Pod)) && labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(o)) {
-			return true
-		}
-	}
-	return false
-}
-
-// seesPod reports whether in the operator's eyes a pod of a shard is ready.
-func (op *operator) seesPod(shard string) bool {
-	for _, o := range op.cache.held[simtest.KindPod] {
-		if pod := o.(*corev1.Pod); simtest.ShardOf(pod) == shard && simtest.IsReady(pod) {
-			return true
-		}
-	}
-	return false
-}
-
-// seesOther reports whether in the operator's eyes another pod of a pod's shard is ready, and stays.
-func (op *operator) seesOther(than *corev1.Pod) bool {
-	for _, o := range op.cache.held[simtest.KindPod] {
-		pod := o.(*corev1.Pod)
-		if pod.UID != than.UID && simtest.ShardOf(pod) == simtest.ShardOf(than) && pod.DeletionTimestamp == nil && simtest.IsReady(pod) {
+// seesPod reports whether in the operator's eyes there is such a pod.
+func (op *operator) seesPod(is func(*corev1.Pod) bool) bool {
+	for _, pod := range op.cache.held[simtest.KindPod] {
+		if is(pod.(*corev1.Pod)) {
 			return true
 		}
 	}
@@ -401,7 +365,8 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 		is.Annotations[v1beta1.AnnotationRestart] != pod.Annotations[v1beta1.AnnotationRestart])
 	if verb == "delete" {
 		w.watch.Deletes(pod, simtest.ByOperator)
-		if w.operator.seesOther(pod) {
+		another := serves(simtest.ShardOf(pod))
+		if w.operator.seesPod(func(p *corev1.Pod) bool { return p.UID != pod.UID && p.DeletionTimestamp == nil && another(p) }) {
 			return
 		}
 		if simtest.IsReady(pod) {
@@ -417,7 +382,7 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 		return
 	}
 	for ordinal := range resources.SizesOf(m).Listed {
-		if other := resources.ShardName(m.Name, ordinal); other != simtest.ShardOf(pod) && simtest.Get[*appsv1.ReplicaSet](w.Server, other) != nil && !w.operator.seesPod(other) {
+		if other := resources.ShardName(m.Name, ordinal); other != simtest.ShardOf(pod) && simtest.Get[*appsv1.ReplicaSet](w.Server, other) != nil && !w.operator.seesPod(serves(other)) {
 			w.breaks("pod %s, which serves, was changed while no pod was seen to serve shard %s", pod.Name, other)
 		}
 	}
@@ -430,15 +395,10 @@ func (w *World) watchTemplate(was, is *appsv1.ReplicaSet) {
 		return
 	}
 	m := w.ownerOf(is.Name)
-	if m != nil && m.UID == w.operator.uid && !w.isAnnounced(m, is.Name) {
+	w.watchWorld() // reads the newest status
+	if m != nil && m.UID == w.operator.uid && !w.watch.announced[announcement(m, is.Name)] {
 		w.breaks("shard %s is being replaced, and no status had announced that it would start empty", is.Name)
 	}
-}
-
-// isAnnounced reports whether a status of a Memcached announced that a shard starts empty.
-func (w *World) isAnnounced(m *v1beta1.Memcached, shard string) bool {
-	w.watchWorld()
-	return w.watch.announced[announcement(m, shard)]
 }
 
 // watchSteadyState checks, when nothing changes any more, that everything matches the spec or
@@ -575,60 +535,32 @@ func hasMore(some, others corev1.ResourceRequirements) bool {
 	return false
 }
 
-// gist says in a few words what a write changed.
-func (w *World) gist(before, after client.Object) string {
+// change of an object by a write.
+type change struct{ before, after client.Object }
+
+func (c change) String() string {
 	switch {
-	case before == nil && after != nil:
-		return ": new"
-	case before != nil && after == nil:
-		return ": gone"
-	case before == nil || before.GetResourceVersion() == after.GetResourceVersion():
-		return ": as it was"
+	case c.before == nil && c.after != nil:
+		return "new"
+	case c.before != nil && c.after == nil:
+		return "deleted"
+	case c.before == nil || c.before.GetResourceVersion() == c.after.GetResourceVersion():
+		return "as it was"
 	}
-	var words []string
-	switch after := after.(type) {
-	case *v1beta1.Memcached:
-		for _, c := range after.Status.Conditions {
+	if m, ok := c.after.(*v1beta1.Memcached); ok {
+		var words []string
+		for _, c := range m.Status.Conditions {
 			words = append(words, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 		}
-		if after.Status.Update != nil {
-			words = append(words, after.Status.Update.Message)
+		if u := m.Status.Update; u != nil {
+			words = append(words, u.Message)
 		}
-	case *appsv1.ReplicaSet:
-		was := before.(*appsv1.ReplicaSet)
-		words = append(words, fmt.Sprintf("replicas %d → %d", *was.Spec.Replicas, *after.Spec.Replicas))
-		words = append(words, differences(was.Annotations, after.Annotations)...)
-		words = append(words, differences(was.Spec.Template.Annotations, after.Spec.Template.Annotations)...)
-	case *corev1.Pod:
-		was := before.(*corev1.Pod)
-		if simtest.Container(was).Image != simtest.Container(after).Image {
-			words = append(words, "image "+simtest.Container(after).Image)
-		}
-		words = append(words, differences(was.Annotations, after.Annotations)...)
-		if after.DeletionTimestamp != nil {
-			words = append(words, "is to end")
-		}
+		return strings.Join(words, ", ")
 	}
-	return ": " + strings.Join(words, ", ")
-}
-
-// differences returns how annotations changed.
-func differences(was, is map[string]string) []string {
-	var words []string
-	both := map[string]string{}
-	maps.Copy(both, was)
-	maps.Copy(both, is)
-	for _, name := range slices.Sorted(maps.Keys(both)) {
-		if was[name] == is[name] {
-			continue
-		}
-		_, short, _ := strings.Cut(name, "/")
-		value := is[name]
-		var compact map[string]any
-		if json.Unmarshal([]byte(value), &compact) == nil && len(value) > 160 {
-			value = value[:160] + "…"
-		}
-		words = append(words, short+"="+value)
-	}
-	return words
+	after := c.after.DeepCopyObject().(client.Object)
+	after.SetResourceVersion(c.before.GetResourceVersion())
+	after.SetManagedFields(c.before.GetManagedFields())
+	patch, err := client.MergeFrom(c.before).Data(after)
+	must(err)
+	return string(patch)
 }

@@ -54,7 +54,7 @@ type World struct {
 	step                     int
 	// drifted are the shards whose ReplicaSet the user changed.
 	drifted map[string]bool
-	story   []string
+	story   []line
 	watch   *watch
 	// gaps are the pods that kept the resources of a spec that was reverted:
 	// a known gap of the operator, see docs/maintainers/reliability.md.
@@ -101,12 +101,24 @@ func (w *World) faulty(once int) bool {
 	return w.chaos && once > 0 && w.Rand.IntN(once) == 0
 }
 
+// line of a story. Most are never read, so its words are formatted late: they don't change.
+type line struct {
+	step        int
+	at          time.Duration
+	who, format string
+	words       []any
+}
+
+func (l line) String() string {
+	return fmt.Sprintf("%4d %s %-9s %s", l.step, l.at.Truncate(time.Millisecond), l.who, fmt.Sprintf(l.format, l.words...))
+}
+
 // log adds a line to the story.
 func (w *World) log(who, format string, words ...any) {
 	if who == "fault" || who == "user" {
 		w.happened[format]++
 	}
-	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.Clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
+	w.story = append(w.story, line{w.step, w.Clock.Now().Sub(w.began), who, format, words})
 }
 
 // breaks records a violated invariant.
@@ -119,16 +131,20 @@ func (w *World) breaks(format string, words ...any) {
 
 // tail returns the last lines of what happened.
 func (w *World) tail(lines int) string {
-	return strings.Join(w.story[max(0, len(w.story)-lines):], "\n")
+	var text strings.Builder
+	for _, l := range w.story[max(0, len(w.story)-lines):] {
+		fmt.Fprintln(&text, l)
+	}
+	return text.String()
 }
 
-// Step has one thing happen.
-func (w *World) Step(users user) {
+// Step has one thing happen, which may be an act of the user.
+func (w *World) Step(act func(*World)) {
 	w.step++
 	w.chaos = true
 	if w.writes != w.struck {
 		if w.struck = w.writes; w.faulty(w.faults.strikes) {
-			w.strike(users)
+			w.strike(act)
 			w.watchWorld()
 			return
 		}
@@ -156,7 +172,7 @@ func (w *World) Step(users user) {
 	case roll < 94:
 		w.pass()
 	case roll < 96:
-		users.act(w)
+		act(w)
 	default:
 		w.disturb()
 	}
@@ -243,7 +259,7 @@ func (w *World) disturb() {
 }
 
 // strike has something happen that the operator does not know of when it reconciles next.
-func (w *World) strike(users user) {
+func (w *World) strike(act func(*World)) {
 	switch w.Rand.IntN(8) {
 	case 0, 1:
 		w.crash()
@@ -256,7 +272,7 @@ func (w *World) strike(users user) {
 		w.crash()
 		fallthrough
 	default:
-		users.act(w)
+		act(w)
 	}
 }
 
