@@ -1,8 +1,9 @@
 package checker
 
 import (
-	"bytes"
+	"bufio"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,41 +23,42 @@ type copier struct {
 // run copies the items of one memcached to another. Both must be idle for a right copy.
 func (o copier) run(t *testing.T, from, to string) {
 	t.Helper()
-	source, target := pods.TextTo(t, from), pods.TextTo(t, to)
-	var keys [][]byte
+	var gets, sets []byte
+	var keys []string
 	pods.Must(t, protocol.At(from).Dump(t.Context(), pods.Patience, func(item protocol.Listed) error {
-		keys = append(keys, bytes.Clone(item.Key))
+		keys = append(keys, string(item.Key))
+		gets, _ = protocol.AppendMetaGet(gets, item.Key, " v f t")
 		return nil
 	}))
+	answers := bufio.NewReader(strings.NewReader(pods.Talk(t, from, string(gets))))
+	copied := 0
 	for i, key := range keys {
-		request, _ := protocol.AppendMetaGet(nil, key, " v f t")
-		source.Send(string(request))
-		head, err := protocol.ReadHead(source.Reader)
+		head, err := protocol.ReadHead(answers)
 		pods.Must(t, err)
-		if head.Code != protocol.MetaValue {
+		if head.Code == protocol.MetaMiss {
 			continue
 		}
-		value, err := protocol.ReadValue(source.Reader, nil, head.Size)
+		value, err := protocol.ReadValue(answers, nil, head.Size)
 		pods.Must(t, err)
-		placeholder := head.Sent && len(value) == 0
-		if head.Stale && !o.noMarks || placeholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
+		isPlaceholder := head.Sent && head.Size == 0
+		if head.Stale && !o.noMarks || isPlaceholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
 			continue
 		}
 		if o.noFlags {
 			head.Flags = 0
 		}
-		expires := max(head.TTL, 0)
-		if o.noTTL {
-			expires = 0
+		switch {
+		case o.noTTL || head.TTL < 0:
+			head.TTL = 0
+		case head.TTL > 30*24*3600: // memcached would take it for a Unix time
+			head.TTL += time.Now().Unix()
 		}
-		if expires > 30*24*60*60 { // memcached takes it for a Unix time
-			expires += time.Now().Unix()
-		}
-		request, _ = protocol.AppendMetaSet(nil, key, len(value), head.Flags, expires, false)
-		target.Send(string(request) + string(value) + "\r\n")
-		if line := target.Line(); line != "HD" {
-			t.Fatalf("ms: %q", line)
-		}
+		sets, _ = protocol.AppendMetaSet(sets, []byte(key), len(value), head.Flags, head.TTL, false)
+		sets = append(append(sets, value...), "\r\n"...)
+		copied++
+	}
+	if answer := pods.Talk(t, to, string(sets)); strings.Count(answer, "HD\r\n") != copied {
+		t.Fatalf("memcached did not store all of %d items: %.300q", copied, answer)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -316,29 +317,19 @@ func (w *wire) cut() {
 
 func statOf(t *testing.T, address, name string) int {
 	t.Helper()
-	c := pods.TextTo(t, address)
-	c.Send("stats\r\n")
-	for line := c.Line(); line != "END"; line = c.Line() {
-		if text, found := strings.CutPrefix(line, "STAT "+name+" "); found {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("there is no %s", name)
-	return 0
+	stats, err := protocol.At(address).QueryStats(t.Context(), "stats")
+	pods.Must(t, err)
+	n, err := strconv.Atoi(stats[0][name])
+	pods.Must(t, err)
+	return n
 }
 
 // wantNewTokens checks that no token of the old memcached can match: the new one numbers its changes from elsewhere.
 func wantNewTokens(t *testing.T, address string) {
 	t.Helper()
 	pods.Fill(t, address, 1)
-	c := pods.TextTo(t, address)
-	c.Send("gets other-0 item-0\r\n")
 	found := false
-	for line := c.Line(); line != "END"; line = c.Line() {
+	for line := range strings.Lines(pods.Talk(t, address, "gets other-0 item-0\r\n")) {
 		words := strings.Fields(line)
 		if words[0] != "VALUE" {
 			continue

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -60,7 +61,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 		s.Holds(set(change.to))
 		total := 0
 		for _, pod := range s.Pods("cache") {
-			status, err := cluster.AgentStatus(s.Ctx, pod)
+			status, err := agentclient.HTTP{}.Status(s.Ctx, pod.Status.PodIP)
 			s.Must(err)
 			total += int(status.Items)
 		}

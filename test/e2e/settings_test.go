@@ -14,8 +14,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	controller "github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -160,7 +160,7 @@ func (s *space) agents(name string) map[string]agentwire.Status {
 	s.Helper()
 	all := map[string]agentwire.Status{}
 	for shard, pod := range s.Pods(name) {
-		status, err := cluster.AgentStatus(s.Ctx, pod)
+		status, err := agentclient.HTTP{}.Status(s.Ctx, pod.Status.PodIP)
 		s.Must(err)
 		all[shard] = status
 	}

@@ -478,7 +478,7 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 	}
 }
 
-// watchShard checks that a shard runs as the spec says. The tests of package resources prove what a revision means for a pod.
+// watchShard checks that a shard runs as the spec says. The tests of package resources check what a revision means for a pod.
 func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired resources.PodRevision) {
 	wrong := func(format string, words ...any) {
 		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))

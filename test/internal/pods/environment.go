@@ -5,7 +5,6 @@
 package pods
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,11 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // The versions besides the newest one.
@@ -130,7 +130,12 @@ func findVersions() error {
 	for _, path := range found {
 		Versions = append(Versions, filepath.Base(filepath.Dir(path)))
 	}
-	slices.SortFunc(Versions, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
+	slices.SortFunc(Versions, func(a, b string) int {
+		if version.MustParseGeneric(a).LessThan(version.MustParseGeneric(b)) {
+			return -1
+		}
+		return 1
+	})
 	if !slices.Contains(Versions, Oldest) || !slices.Contains(Versions, Middle) || len(Versions) < 3 {
 		return fmt.Errorf("MEMCACHED_DIR=%s has the versions %v, and %s, %s and a newer one are needed: %s", memcachedDir, Versions, Oldest, Middle, advice)
 	}
@@ -141,17 +146,6 @@ func findVersions() error {
 		Tested = Versions
 	}
 	return nil
-}
-
-// order makes a number of a version that sorts as the version does.
-func order(version string) int {
-	var n int
-	for _, part := range strings.SplitN(version, ".", 3) {
-		digits := strings.TrimRight(part, "abcdefghijklmnopqrstuvwxyz-_")
-		number, _ := strconv.Atoi(digits)
-		n = n*1000 + number
-	}
-	return n
 }
 
 // MemcachedPath returns the program of a version.

@@ -1,12 +1,13 @@
 package pods
 
 import (
+	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // Service stands for a Service: one address that forwards each new connection to the
@@ -55,19 +56,13 @@ func (s *Service) forward(client net.Conn) {
 
 // Greet connects and returns an error unless memcached answers.
 func Greet(address string) error {
-	conn, err := net.DialTimeout("tcp", address, Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	conn, err := protocol.At(address).Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(Patience))
-	if _, err := conn.Write([]byte("version\r\n")); err != nil {
-		return err
-	}
-	response := make([]byte, 100)
-	n, err := conn.Read(response)
-	if err == nil && !strings.HasPrefix(string(response[:n]), "VERSION ") {
-		err = fmt.Errorf("unexpected response %q", response[:n])
-	}
+	_, err = conn.Version(ctx)
 	return err
 }

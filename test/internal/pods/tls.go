@@ -1,22 +1,19 @@
 package pods
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"fmt"
-	"io"
 	"net"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 )
 
@@ -107,29 +104,23 @@ func ClientConfig(t testing.TB, ca, clients *testcert.CA) *tls.Config {
 func RequestVersion(ctx context.Context, address string, config *tls.Config) (fingerprint string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	var conn net.Conn
-	if config == nil {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
-	} else {
-		conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	server := protocol.At(address)
+	if config != nil {
+		server.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+			if err == nil {
+				sum := sha256.Sum256(conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw)
+				fingerprint = hex.EncodeToString(sum[:])
+			}
+			return conn, err
+		}
 	}
+	conn, err := server.Dial(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if secured, ok := conn.(*tls.Conn); ok {
-		sum := sha256.Sum256(secured.ConnectionState().PeerCertificates[0].Raw)
-		fingerprint = hex.EncodeToString(sum[:])
-	}
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	if _, err := io.WriteString(conn, "version\r\n"); err != nil {
-		return "", err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && !strings.HasPrefix(line, "VERSION ") {
-		err = fmt.Errorf("the answer is %q", line)
-	}
+	_, err = conn.Version(ctx)
 	return fingerprint, err
 }
 

@@ -3,16 +3,16 @@
 package suite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
@@ -80,11 +80,10 @@ func versions(list string) ([]string, error) {
 		return nil, fmt.Errorf("%s is %q, and the tests need three versions: run them through make (make test-e2e)", VersionsVariable, list)
 	}
 	slices.SortFunc(all, func(a, b string) int {
-		return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
-			m, _ := strconv.Atoi(a) // what is not a number is first
-			n, _ := strconv.Atoi(b)
-			return cmp.Compare(m, n)
-		})
+		if version.MustParseGeneric(a).LessThan(version.MustParseGeneric(b)) {
+			return -1
+		}
+		return 1
 	})
 	return all, nil
 }
