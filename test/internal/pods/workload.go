@@ -172,8 +172,8 @@ func NewWorkload(t *testing.T, server *Cache) *Workload {
 		}
 		w.keys = append(w.keys, key)
 	}
-	for _, key := range []string{"100%25", "schlüssel", "\x01control", "with spaces \t in it", "\x00\x01\r\n\xff", strings.Repeat("\x00", 186)} {
-		w.keys = append(w.keys, []byte(key))
+	for i, key := range []string{"100%25", "schlüssel", "\x01control", "with spaces \t in it", "\x00\x01\r\n\xff", strings.Repeat("\x00", 186)} {
+		w.keys[3+5*i] = []byte(key)
 	}
 	w.Reconnect(server)
 	t.Cleanup(func() { _ = w.conn.Close() })
@@ -231,9 +231,9 @@ func (w *Workload) Step() {
 	case 7:
 		w.Do("ms " + key + " 2" + flag + "\r\n99")
 	default:
-		request := fmt.Sprintf("ms %s %%d T%s%s\r\n", key, w.ttl(), flag)
+		flags := " T" + w.ttl() + flag
 		if w.Rand.IntN(2) == 0 {
-			request = fmt.Sprintf("ms %s %%d T%s F%d%s\r\n", key, w.ttl(), w.Rand.Uint32(), flag)
+			flags += fmt.Sprintf(" F%d", w.Rand.Uint32())
 		}
 		size := w.Rand.IntN(600)
 		switch w.Rand.IntN(30) {
@@ -247,7 +247,7 @@ func (w *Workload) Step() {
 		for i := range value {
 			value[i] = first + byte(i*i>>7)
 		}
-		w.Do(fmt.Sprintf(request, size) + string(value))
+		w.Do(fmt.Sprintf("ms %s %d%s\r\n%s", key, size, flags, value))
 	}
 }
 
