@@ -53,6 +53,9 @@ func (s *supervisor) pollMoves() {
 	if err != nil {
 		s.log.Warn("Cannot read which keys of other shards this pod gets", "error", err)
 	}
+	if request != nil && request.ID == "" {
+		request = nil
+	}
 	if request == nil || m.request == nil || request.ID != m.request.ID {
 		changed := request != m.request
 		m.stop()

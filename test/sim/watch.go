@@ -495,11 +495,12 @@ func (w *World) watchShard(m *v1beta1.Memcached, shard string, desired resources
 	}
 	pod, p := pods[0], w.Procs[pods[0].UID]
 	spec := &desired.Spec.Pod
+	request, _ := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
 	switch {
 	case p == nil || !p.Serves:
 		wrong("does not serve")
 		return
-	case pod.Annotations[annotations.Scaling] != "":
+	case request != nil && request.ID != "": // one without an ID withdraws it
 		wrong("has a request to get items of others: %s", pod.Annotations[annotations.Scaling])
 	case p.Image != w.admitted(desired.Image.Reference):
 		wrong("runs image %s, not %s", p.Image, w.admitted(desired.Image.Reference))

@@ -77,15 +77,17 @@ func HitRatioPods(obs *Observation) []*corev1.Pod {
 	return pods
 }
 
-// scalingPods returns the pods between which items move, those that will take part, and those that purge items.
+// scalingPods returns the pods between which items move, those that will take part, those that purge items, and those whose
+// request is withdrawn.
 func scalingPods(obs *Observation) (pods []*corev1.Pod) {
 	s, all := resources.ScalingOf(obs.Memcached), obs.Memcached.Status.Purge.IsActive()
-	if s == nil && !all {
-		return nil
-	}
 	for i := range obs.Shards {
 		o := &obs.Shards[i]
-		if takesPart := all || s.Step == v1beta1.ScalingPreparing || resources.GetsKeys(obs.Memcached, s, o.Ordinal); takesPart && o.Active != nil && o.Active.Status.PodIP != "" && o.IsRunning {
+		if o.Active == nil || o.Active.Status.PodIP == "" || !o.IsRunning {
+			continue
+		}
+		takesPart := all || s != nil && (s.Step == v1beta1.ScalingPreparing || resources.GetsKeys(obs.Memcached, s, o.Ordinal))
+		if takesPart || o.Active.Annotations[annotations.Scaling] != "" {
 			pods = append(pods, o.Active)
 		}
 	}

@@ -48,6 +48,10 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		"its report of Secrets is due": {mountTLS, true},
 		"items are purged":             {func(f *plantest.Shard) { purges(f, v1beta1.TransferRunning) }, true},
 		"items were purged":            {func(f *plantest.Shard) { purges(f, v1beta1.TransferComplete) }, false},
+		"a request to get items is withdrawn": {func(f *plantest.Shard) {
+			f.Pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+			f.Pod.Annotations[annotations.Scaling] = agentwire.Scaling{Written: 1}.String()
+		}, true},
 		"its report of Secrets is recent": {func(f *plantest.Shard) {
 			mountTLS(f)
 			f.Secrets = map[types.UID]agentwire.Secrets{f.Pod.UID: {ReadAt: f.Now}}

@@ -75,6 +75,8 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 			}
 			if request, differs := requestTo(pod, p.requests[ordinal], obs.Answers[pod.Name].Scaling, obs.Now); differs {
 				p.Actions.Patch = join(p.Actions.Patch, Annotate(pod, annotations.Scaling, orNil(request)))
+			} else if p.requests[ordinal] == "" && pod.Annotations[annotations.Scaling] != "" {
+				p.Actions.RequeueAfter = Soonest(p.Actions.RequeueAfter, scalingPoll)
 			}
 			if want := resources.ListedAs(m, ordinal); want != "" && pod.Labels[annotations.Listed] != want { // a former one has no effect
 				p.Actions.Patch = join(p.Actions.Patch, PodPatch{Pod: pod, Body: map[string]any{"metadata": map[string]any{"labels": map[string]any{annotations.Listed: want}}}})
@@ -85,19 +87,22 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 }
 
 // requestTo returns what to write to a pod, if it doesn't have the request that it should have. The kubelet can miss a request until the
-// pod changes again or until it syncs the pod, after at most 90 seconds. So a request that the agent hasn't read is repeated.
+// pod changes again or until it syncs the pod, after at most 90 seconds. So a request that the agent hasn't read is repeated. One without
+// an ID withdraws the former one, and is removed when the agent has read it, or doesn't answer.
 func requestTo(pod *corev1.Pod, want string, agent *agentwire.ScalingStatus, now time.Time) (request string, differs bool) {
-	has, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
-	if err == nil && has != nil {
-		awaited := now.Sub(time.Unix(has.Written, 0)) < shard.AnnounceRetry
-		has.Written = 0
-		if has.String() == want && (awaited || agent == nil || agent.ID == has.ID && agent.Requested == has.Step) {
-			return "", false
-		}
+	if want == "" && pod.Annotations[annotations.Scaling] == "" {
+		return "", false
 	}
 	r, err := agentwire.ParseScaling(want)
 	if err != nil || r == nil {
-		return "", pod.Annotations[annotations.Scaling] != ""
+		r = &agentwire.Scaling{}
+	}
+	if has, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling]); err == nil && has != nil {
+		awaited := now.Sub(time.Unix(has.Written, 0)) < shard.AnnounceRetry
+		isRead := agent != nil && agent.ID == has.ID && agent.Requested == has.Step
+		if has.Written = 0; has.String() == r.String() && (awaited || agent == nil || isRead) {
+			return "", want == "" && (isRead || !awaited)
+		}
 	}
 	r.Written = now.Unix()
 	return r.String(), true

@@ -263,8 +263,36 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 			obs.Memcached.Status.Scaling = nil
 			obs.Memcached.Status.ObservedGeneration = obs.Memcached.Generation
 			plantest.Read(obs)
-			if removed := plantest.Plan(obs).Scaling.Actions.Patch; len(removed) != len(c.targets) {
-				t.Errorf("%s: afterwards, %d requests are removed", step, len(removed))
+			withdrawn := agentwire.Scaling{Written: obs.Now.Unix()}.String()
+			for _, r := range []struct {
+				after time.Duration
+				agent *agentwire.ScalingStatus
+				want  any // to write; "" is nothing
+			}{
+				{0, nil, withdrawn}, {0, nil, ""}, {shard.AnnounceRetry - time.Second, &agentwire.ScalingStatus{ID: "id", Requested: want}, ""},
+				{shard.AnnounceRetry, &agentwire.ScalingStatus{ID: "id", Requested: want}, agentwire.Scaling{Written: obs.Now.Add(shard.AnnounceRetry).Unix()}.String()},
+				{shard.AnnounceRetry, nil, nil}, {0, &agentwire.ScalingStatus{}, nil},
+			} {
+				late := *obs
+				late.Now, late.Answers = obs.Now.Add(r.after), map[string]agentwire.Status{}
+				for _, target := range c.targets {
+					if r.agent != nil {
+						late.Answers[target+"-x"] = agentwire.Status{Phase: agentwire.PhaseServing, Scaling: r.agent}
+					}
+				}
+				var writes []any
+				p := plantest.Plan(&late).Scaling.Actions
+				for _, patch := range p.Patch {
+					writes = append(writes, patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling])
+				}
+				if n := len(writes); r.want == "" && (n > 0 || (p.RequeueAfter > 0) != (len(c.targets) > 0)) || r.want != "" && (n != len(c.targets) || n > 0 && writes[0] != r.want) {
+					t.Errorf("%s: afterwards, %+v: %q is written, again after %s", step, r, writes, p.RequeueAfter)
+				}
+				if r.want == withdrawn {
+					for _, patch := range p.Patch {
+						patch.Pod.Annotations[annotations.Scaling] = withdrawn
+					}
+				}
 			}
 		}
 	}

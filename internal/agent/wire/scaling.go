@@ -32,7 +32,7 @@ const (
 
 // Scaling is what the operator requests of the pod of a shard that gets keys of other shards, or purges its own.
 type Scaling struct {
-	// ID distinguishes it from other changes.
+	// ID distinguishes it from other changes. Without one, it withdraws the former request.
 	ID string `json:"id"`
 	// Ring is that of the clients, by its name in package ring.
 	Ring string `json:"ring"`
