@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
@@ -203,13 +205,14 @@ func (c *Checker) FlushAll(pause time.Duration) error {
 	c.flush.Lock()
 	defer c.flush.Unlock()
 	time.Sleep(pause) //nolint:forbidigo // memcached deletes what is older than the second of the request
-	reply, err := c.workers[0].client.do([]byte("flush_all\r\n"))
-	if err == nil && reply.line != "OK" {
-		err = fmt.Errorf("flush_all: %s", reply.line)
-	}
-	if outcomeOf(err) == undone {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	server, err := protocol.At(c.workers[0].client.address()).Dial(ctx)
+	if err != nil {
 		return err
 	}
+	defer server.Close()
+	err = server.Command(ctx, "flush_all")
 	for _, w := range c.workers {
 		for _, k := range append(w.keys, w.old...) {
 			k.flushed(time.Now(), err == nil)

@@ -48,7 +48,7 @@ func TestWriteThatReachedNoServerIsUndone(t *testing.T) {
 		"a closed port":        {&client{address: func() string { return "127.0.0.1:1" }}, undone},
 		"a server that closes": {&client{conn: server, reader: bufio.NewReader(server)}, unknown},
 	} {
-		if _, err := c.client.do([]byte("delete a\r\n")); outcomeOf(err) != c.want {
+		if _, _, err := c.client.do([]byte("md a\r\n")); outcomeOf(err) != c.want {
 			t.Errorf("a write to %s is %d (%v), want %d", name, outcomeOf(err), err, c.want)
 		}
 	}

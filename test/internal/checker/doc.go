@@ -8,7 +8,7 @@
 //	Stale   a value that was overwritten
 //	Back    a value after its deletion, or after the key was seen to be empty
 //	Expiry  an item that expires at another time than it should, or did not expire
-//	Token   a token of gets that matched a value which changed in between
+//	Token   a token of a read that matched a value which changed in between
 //
 // A write or deletion without an answer may have happened, may never happen, or may happen after the next one: its request
 // can wait in a connection that the client has abandoned. The worker does not write to such a key again. Until a read

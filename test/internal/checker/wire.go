@@ -3,11 +3,8 @@ package checker
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,10 +14,8 @@ import (
 // commandTimeout bounds one operation, also one on several megabytes.
 const commandTimeout = 5 * time.Second
 
-// errNoServer says that no server can be reached. It is the error of a failed dial.
-var errNoServer = &net.OpError{Op: "dial", Err: errors.New("no server is ready")}
-
-// client has one connection, which it opens when it needs one, and sends one request at a time.
+// client has one connection, which it opens when it needs one, and sends one request at a time: a meta command, which has all
+// that the commands before can do.
 type client struct {
 	// address returns where to connect, empty for nowhere.
 	address func() string
@@ -57,47 +52,59 @@ func (c *clocks) total() (behind time.Duration) {
 	return behind
 }
 
-// reply is an answer: its line, and the data of an item.
-type reply struct {
-	line, data string
-	// token is that of gets.
-	token string
-	flags uint32
-	ttl   int64
-	mark  bool
-}
-
-// value returns the item in a reply.
-func (r reply) value() stored {
-	if r.empty() {
+// foundIn returns the item in an answer.
+func foundIn(head protocol.Head, value []byte, ttl int64) stored {
+	if isMiss(head) {
 		return stored{}
 	}
-	return stored{there: true, text: r.data, flags: r.flags, ttl: r.ttl, marked: r.mark}
+	return stored{there: true, text: string(value), flags: uint32(head.Flags), ttl: ttl, marked: head.Won || head.Sent || head.Stale} //nolint:gosec // memcached has 32 bits
 }
 
-func (c *client) do(request []byte) (reply, error) {
+// isMiss reports whether an answer says that there is no item.
+func isMiss(head protocol.Head) bool {
+	return head.Code == protocol.MetaMiss || head.Code == protocol.MetaNotFound || head.Code == protocol.MetaNotStored
+}
+
+// do sends a request and returns the answer. The error of a request that reached no server is that of a dial.
+func (c *client) do(request []byte) (head protocol.Head, value []byte, err error) {
 	if c.conn == nil {
-		address := c.address()
-		if address == "" {
-			return reply{}, errNoServer
-		}
-		conn, err := net.DialTimeout("tcp", address, commandTimeout)
-		if err != nil {
-			return reply{}, err
-		}
-		c.conn, c.reader = conn, bufio.NewReader(conn)
-		if err := c.readClock(address); err != nil {
-			_ = conn.Close()
-			c.conn = nil
-			return reply{}, &net.OpError{Op: "dial", Err: err}
+		if err := c.dial(); err != nil {
+			return head, nil, &net.OpError{Op: "dial", Err: err}
 		}
 	}
-	r, err := c.exchange(request)
+	if err = c.conn.SetDeadline(time.Now().Add(commandTimeout)); err == nil {
+		_, err = c.conn.Write(request)
+	}
+	if err == nil {
+		head, err = protocol.ReadHead(c.reader)
+	}
+	if err == nil && head.Code == protocol.MetaValue {
+		value, err = protocol.ReadValue(c.reader, nil, head.Size)
+	}
 	if err != nil {
 		_ = c.conn.Close()
 		c.conn = nil
 	}
-	return r, err
+	return head, value, err
+}
+
+// dial connects and reads the server's clock.
+func (c *client) dial() error {
+	address := c.address()
+	if address == "" {
+		return errors.New("no server is ready")
+	}
+	conn, err := net.DialTimeout("tcp", address, commandTimeout)
+	if err != nil {
+		return err
+	}
+	c.conn, c.reader = conn, bufio.NewReaderSize(conn, protocol.MaxLine)
+	if err := c.readClock(address); err != nil {
+		_ = conn.Close()
+		c.conn = nil
+		return err
+	}
+	return nil
 }
 
 func (c *client) readClock(address string) error {
@@ -114,63 +121,4 @@ func (c *client) readClock(address string) error {
 	clock, err := protocol.ClockOf(stats, time.Now())
 	c.clocks.read(address, clock.Zero)
 	return err
-}
-
-func (c *client) exchange(request []byte) (reply, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(commandTimeout)); err != nil {
-		return reply{}, err
-	}
-	if _, err := c.conn.Write(request); err != nil {
-		return reply{}, err
-	}
-	line, err := c.reader.ReadString('\n')
-	if err != nil {
-		return reply{}, err
-	}
-	r := reply{line: strings.TrimRight(line, "\r\n"), ttl: unknownTTL}
-	words := strings.Fields(r.line)
-	switch {
-	case len(words) >= 2 && words[0] == "VA":
-		if r.data, err = c.data(words[1]); err != nil {
-			return r, err
-		}
-		for _, word := range words[2:] {
-			switch number := word[1:]; word[0] {
-			case 'f':
-				flags, _ := strconv.ParseUint(number, 10, 32)
-				r.flags = uint32(flags)
-			case 't':
-				r.ttl, _ = strconv.ParseInt(number, 10, 64)
-			case 'W', 'Z', 'X':
-				r.mark = true
-			}
-		}
-	case len(words) >= 4 && words[0] == "VALUE":
-		flags, _ := strconv.ParseUint(words[2], 10, 32)
-		r.flags = uint32(flags)
-		if len(words) > 4 {
-			r.token = words[4]
-		}
-		if r.data, err = c.data(words[3]); err != nil {
-			return r, err
-		}
-		end, err := c.reader.ReadString('\n')
-		if err == nil && end != "END\r\n" {
-			err = fmt.Errorf("%q instead of END", end)
-		}
-		return r, err
-	}
-	return r, nil
-}
-
-func (c *client) data(size string) (string, error) {
-	n, err := strconv.Atoi(size)
-	if err != nil {
-		return "", fmt.Errorf("size of an item: %w", err)
-	}
-	data := make([]byte, n+2)
-	if _, err := io.ReadFull(c.reader, data); err != nil {
-		return "", err
-	}
-	return string(data[:n]), nil
 }

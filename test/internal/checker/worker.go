@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 type keyKind int
@@ -16,7 +17,7 @@ type keyKind int
 const (
 	text keyKind = iota
 	counter
-	// binary keys contain bytes that only meta commands accept, as base64.
+	// binary keys contain bytes that a request has as base64.
 	binary
 	large
 )
@@ -26,15 +27,15 @@ type item struct {
 	kind keyKind
 	name string
 	content
-	// token is that of a gets when serial was tokenSerial.
-	token       string
+	// token is the CAS of a read when serial was tokenSerial.
+	token       uint64
 	tokenSerial int
 	// serial counts the changes of the value.
 	serial  int
 	version int
 }
 
-// worker does one operation at a time, with any command, on keys of its own.
+// worker does one operation at a time, of any kind, on keys of its own.
 type worker struct {
 	name       string
 	random     *rand.Rand
@@ -78,29 +79,25 @@ func (w *worker) newItem(kind keyKind) *item {
 	return k
 }
 
-// meta returns the name as an argument of a meta command, with its flag.
-func (k *item) meta() (name, flag string) {
+// do sends a command for a key, with flags and, for one that stores it, a value.
+func (w *worker) do(command string, k *item, flags string, value ...string) (protocol.Head, []byte, error) {
+	name := k.name
 	if k.kind == binary {
-		return base64.StdEncoding.EncodeToString([]byte(k.name)), " b"
+		name, flags = base64.StdEncoding.EncodeToString([]byte(k.name)), flags+" b"
 	}
-	return k.name, ""
-}
-
-// do sends a request, and counts its outcome unless there was an answer.
-func (w *worker) do(request string, data ...string) (reply, error) {
-	var b bytes.Buffer
-	b.WriteString(request + "\r\n")
-	for _, d := range data {
-		b.WriteString(d + "\r\n")
+	request := command + " " + name + flags + "\r\n"
+	if len(value) > 0 {
+		request = fmt.Sprintf("%s %s %d%s\r\n%s\r\n", command, name, len(value[0]), flags, value[0])
 	}
-	r, err := w.client.do(b.Bytes())
-	if err == nil {
+	head, data, err := w.client.do([]byte(request))
+	isWrong := protocol.IsAnswer(err) || errors.Is(err, protocol.ErrMalformed)
+	if err == nil || isWrong {
 		w.clock.answered()
-		if strings.Contains(r.line, "ERROR") && w.report.Err == nil {
-			w.report.Err = fmt.Errorf("%.60q was answered with %s", request, r.line)
-		}
 	}
-	return r, err
+	if isWrong && w.report.Err == nil {
+		w.report.Err = fmt.Errorf("%.60q: %w", request, err)
+	}
+	return head, data, err
 }
 
 // step does one operation on one key.
@@ -112,7 +109,7 @@ func (w *worker) step() {
 		return
 	}
 	if len(w.old) > 0 && w.random.IntN(20) == 0 {
-		w.readMeta(w.old[w.random.IntN(len(w.old))])
+		w.read(w.old[w.random.IntN(len(w.old))])
 		return
 	}
 	now := time.Now()
@@ -123,7 +120,7 @@ func (w *worker) step() {
 		w.set(k)
 	case dice < 26:
 		w.delete(k)
-	case dice < 30 && certain && !there && k.kind != binary:
+	case dice < 30 && certain && !there:
 		w.addOrVivify(k)
 	case dice < 42 && certain && there:
 		w.modify(k)
@@ -131,12 +128,10 @@ func (w *worker) step() {
 		w.touch(k)
 	case dice < 52 && certain && there:
 		w.invalidate(k)
-	case dice < 56 && certain && there && k.kind != binary:
+	case dice < 56 && certain && there:
 		w.swap(k)
-	case dice < 70 && certain && k.kind != binary:
-		w.readClassic(k)
 	default:
-		w.readMeta(k)
+		w.read(k)
 	}
 	if k.open() {
 		w.old = append(w.old, k)
@@ -192,56 +187,49 @@ func (w *worker) wrote(k *item, next stored, err error, answered *int) {
 	}
 }
 
-// empty reports whether a reply says that there is no item.
-func (r reply) empty() bool {
-	switch r.line {
-	case "NOT_FOUND", "NF", "NOT_STORED", "NS", "EN", "END":
-		return true
-	}
-	return false
-}
-
 // unexpected records an answer that is neither success nor that there is no item.
-func (w *worker) unexpected(k *item, r reply) {
+func (w *worker) unexpected(k *item, head protocol.Head) {
 	if w.report.Err == nil {
-		w.report.Err = fmt.Errorf("unexpected answer for %.60q: %s", k.name, r.line)
+		w.report.Err = fmt.Errorf("unexpected answer for %.60q: %s", k.name, head.Code)
 	}
 	k.write(stored{}, unknown)
+}
+
+// changed reports whether a request changed an item that was there, or may have done so. It records any other answer.
+func (w *worker) changed(k *item, head protocol.Head, err error) bool {
+	switch {
+	case err != nil || head.Code == protocol.MetaHit || head.Code == protocol.MetaValue:
+		return true
+	case isMiss(head):
+		w.compare(k, stored{})
+	default:
+		w.unexpected(k, head)
+	}
+	return false
 }
 
 func (w *worker) set(k *item) {
 	ttl, at := w.expiry(k)
 	next := stored{there: true, text: w.newValue(k), flags: w.random.Uint32(), expires: at}
-	var r reply
-	var err error
-	if name, flag := k.meta(); k.kind == binary || w.random.IntN(2) == 0 {
-		r, err = w.do(fmt.Sprintf("ms %s %d F%d T%s%s", name, len(next.text), next.flags, ttl, flag), next.text)
-	} else {
-		r, err = w.do(fmt.Sprintf("set %s %d %s %d", name, next.flags, ttl, len(next.text)), next.text)
-	}
-	if err == nil && r.line != "STORED" && r.line != "HD" {
-		w.unexpected(k, r)
+	head, _, err := w.do("ms", k, fmt.Sprintf(" F%d T%s", next.flags, ttl), next.text)
+	if err == nil && head.Code != protocol.MetaHit {
+		w.unexpected(k, head)
 		return
 	}
 	w.wrote(k, next, err, &w.report.Writes)
 }
 
 func (w *worker) delete(k *item) {
-	name, flag := k.meta()
-	request := "delete " + name
-	if k.kind == binary || w.random.IntN(2) == 0 {
-		request = "md " + name + flag
-	}
 	certain, there := k.certain(time.Now()), k.now.there
-	r, err := w.do(request)
+	head, _, err := w.do("md", k, "")
 	switch {
 	case err != nil:
-	case r.empty():
+	case isMiss(head):
 		if certain && there {
 			w.compare(k, stored{})
 		}
-	case r.line != "DELETED" && r.line != "HD":
-		w.unexpected(k, r)
+	case head.Code != protocol.MetaHit:
+		w.unexpected(k, head)
 		return
 	case certain && !there:
 		w.find(Finding{Back, time.Now(), k.name, "nothing", "an item to delete"})
@@ -249,24 +237,24 @@ func (w *worker) delete(k *item) {
 	w.wrote(k, stored{}, err, &w.report.Deletes)
 }
 
-// addOrVivify writes a key that is empty, with add, or with the placeholder of a meta get.
+// addOrVivify writes a key that is empty, by adding it or with the placeholder of a read.
 func (w *worker) addOrVivify(k *item) {
 	if w.random.IntN(2) == 0 {
 		next := stored{there: true, text: w.newValue(k), flags: w.random.Uint32()}
-		r, err := w.do(fmt.Sprintf("add %s %d 0 %d", k.name, next.flags, len(next.text)), next.text)
+		head, _, err := w.do("ms", k, fmt.Sprintf(" ME F%d", next.flags), next.text)
 		switch {
-		case err != nil || r.line == "STORED":
+		case err != nil || head.Code == protocol.MetaHit:
 			w.wrote(k, next, err, &w.report.Writes)
-		case r.empty():
-			w.readMeta(k)
+		case isMiss(head):
+			w.read(k)
 		default:
-			w.unexpected(k, r)
+			w.unexpected(k, head)
 		}
 		return
 	}
-	r, err := w.do("mg " + k.name + " v f t N300")
-	if err == nil && !strings.Contains(r.line, " W") {
-		w.compare(k, r.value())
+	head, value, err := w.do("mg", k, " v f t N300")
+	if err == nil && !head.Won {
+		w.compare(k, foundIn(head, value, head.TTL))
 		return
 	}
 	w.wrote(k, stored{there: true, placeholder: true, expires: time.Now().Add(300 * time.Second)}, err, &w.report.Writes)
@@ -274,99 +262,74 @@ func (w *worker) addOrVivify(k *item) {
 
 // modify changes a value that is there.
 func (w *worker) modify(k *item) {
-	next := k.now
-	name, flag := k.meta()
-	var request string
-	var data []string
 	if k.kind == counter {
-		delta := w.random.IntN(30)
-		number, err := strconv.Atoi(next.text)
-		if err != nil { // after a finding
-			w.set(k)
-			return
-		}
-		command, mode := "incr", "I"
-		if w.random.IntN(3) == 0 {
-			command, mode = "decr", "D"
-			next.text = strconv.Itoa(max(number-delta, 0))
-		} else {
-			next.text = strconv.Itoa(number + delta)
-		}
-		request = fmt.Sprintf("%s %s %d", command, name, delta)
-		if w.random.IntN(2) == 0 {
-			request = fmt.Sprintf("ma %s M%s D%d v", name, mode, delta)
-		}
-	} else {
-		if len(next.text) > max(4000, w.largeBytes) {
-			w.set(k)
-			return
-		}
-		k.version++
-		part := fmt.Sprintf("+%d;", k.version)
-		if k.kind == large {
-			part = strings.Repeat(part, 10_000)
-		}
-		command, mode := "append", "A"
-		if w.random.IntN(3) == 0 {
-			command, mode = "prepend", "P"
-			next.text = part + next.text
-		} else {
-			next.text += part
-		}
-		data = []string{part}
-		request = fmt.Sprintf("%s %s 0 0 %d", command, name, len(part))
-		if k.kind == binary || w.random.IntN(2) == 0 {
-			request = fmt.Sprintf("ms %s %d M%s%s", name, len(part), mode, flag)
-		}
+		w.count(k)
+		return
 	}
-	r, err := w.do(request, data...)
-	switch {
-	case err != nil:
-	case r.empty():
-		w.compare(k, stored{})
+	next := k.now
+	if len(next.text) > max(4000, w.largeBytes) {
+		w.set(k)
 		return
-	case k.kind == counter:
-		got := r.line
-		if strings.HasPrefix(r.line, "VA ") {
-			got = strings.TrimRight(r.data, " ")
-		}
-		if got != next.text {
-			w.find(Finding{Stale, time.Now(), k.name, next.text + " after " + request, got})
-			next.text = got
-		}
-	case r.line != "STORED" && r.line != "HD":
-		w.unexpected(k, r)
+	}
+	k.version++
+	part := fmt.Sprintf("+%d;", k.version)
+	if k.kind == large {
+		part = strings.Repeat(part, 10_000)
+	}
+	mode := " MA"
+	if w.random.IntN(3) == 0 {
+		mode = " MP"
+		next.text = part + next.text
+	} else {
+		next.text += part
+	}
+	if head, _, err := w.do("ms", k, mode, part); w.changed(k, head, err) {
+		w.wrote(k, next, err, &w.report.Writes)
+	}
+}
+
+// count changes a number that is there.
+func (w *worker) count(k *item) {
+	next, delta := k.now, w.random.IntN(30)
+	number, err := strconv.Atoi(next.text)
+	if err != nil { // after a finding
+		w.set(k)
 		return
+	}
+	mode := " MI"
+	if w.random.IntN(3) == 0 {
+		mode = " MD"
+		next.text = strconv.Itoa(max(number-delta, 0))
+	} else {
+		next.text = strconv.Itoa(number + delta)
+	}
+	head, value, err := w.do("ma", k, fmt.Sprintf("%s D%d v", mode, delta))
+	if !w.changed(k, head, err) {
+		return
+	}
+	if got := strings.TrimRight(string(value), " "); err == nil && got != next.text {
+		w.find(Finding{Stale, time.Now(), k.name, fmt.Sprintf("%s after%s %d", next.text, mode, delta), got})
+		next.text = got
 	}
 	w.wrote(k, next, err, &w.report.Writes)
 }
 
-// touch changes the expiry of an item that is there.
+// touch changes the expiry of an item that is there, and reads it or not.
 func (w *worker) touch(k *item) {
 	next := k.now
 	ttl, at := w.expiry(k)
 	next.expires = at
-	name, flag := k.meta()
-	var request string
-	kind := w.random.IntN(3)
-	switch {
-	case kind == 0 && k.kind != binary:
-		request = "touch " + name + " " + ttl
-	case kind == 1 && k.kind != binary:
-		request = "gat " + ttl + " " + name
-	default:
-		request = "mg " + name + " v f T" + ttl + flag
+	flags := " T" + ttl
+	if w.random.IntN(3) > 0 {
+		flags = " v f" + flags
 	}
-	r, err := w.do(request)
-	if err == nil {
-		if r.empty() {
-			w.compare(k, stored{})
-			return
-		}
-		if r.line != "TOUCHED" {
-			w.compare(k, r.value())
-			next.text, next.flags = k.now.text, k.now.flags
-		}
+	head, value, err := w.do("mg", k, flags)
+	if !w.changed(k, head, err) {
+		return
+	}
+	if head.Code == protocol.MetaValue {
+		w.compare(k, foundIn(head, value, unknownTTL))
+		next.text, next.flags = k.now.text, k.now.flags
 	}
 	serial := k.serial
 	w.wrote(k, next, err, &w.report.Writes)
@@ -377,72 +340,51 @@ func (w *worker) touch(k *item) {
 func (w *worker) invalidate(k *item) {
 	next := k.now
 	next.stale = true
-	name, flag := k.meta()
-	r, err := w.do("md " + name + flag + " I")
-	if err == nil && r.empty() {
-		w.compare(k, stored{})
-		return
+	if head, _, err := w.do("md", k, " I"); w.changed(k, head, err) {
+		w.wrote(k, next, err, &w.report.Deletes)
 	}
-	w.wrote(k, next, err, &w.report.Deletes)
 }
 
-// swap writes with a token of gets, which must match only if the value did not change since.
+// swap writes with the token of a read, which must match only if the value did not change since.
 func (w *worker) swap(k *item) {
-	if k.token == "" {
-		w.readClassic(k)
+	if k.token == 0 {
+		w.read(k)
 		return
 	}
 	changed := k.serial != k.tokenSerial
 	next := stored{there: true, text: w.newValue(k), flags: w.random.Uint32()}
-	r, err := w.do(fmt.Sprintf("cas %s %d 0 %d %s", k.name, next.flags, len(next.text), k.token), next.text)
-	k.token = ""
-	switch {
-	case err == nil && r.line == "EXISTS":
+	head, _, err := w.do("ms", k, fmt.Sprintf(" F%d C%d", next.flags, k.token), next.text)
+	k.token = 0
+	if err == nil && head.Code == protocol.MetaExists || !w.changed(k, head, err) {
 		return
-	case err == nil && r.empty():
-		w.compare(k, stored{})
-		return
-	case err == nil && r.line != "STORED":
-		w.unexpected(k, r)
-		return
-	case err == nil && changed:
-		w.find(Finding{Token, time.Now(), k.name, "EXISTS", r.line})
+	}
+	if err == nil && changed {
+		w.find(Finding{Token, time.Now(), k.name, protocol.MetaExists, head.Code})
 	}
 	w.wrote(k, next, err, &w.report.Writes)
 }
 
-func (w *worker) readClassic(k *item) {
-	command := "get "
-	if k.token == "" || w.random.IntN(4) == 0 {
-		command = "gets "
-	}
-	r, err := w.do(command + k.name)
-	if err != nil {
-		w.report.Failed++
-		return
-	}
-	w.report.Reads++
-	w.compare(k, r.value())
-	if r.token != "" {
-		k.token, k.tokenSerial = r.token, k.serial
-	}
-}
-
-func (w *worker) readMeta(k *item) {
-	if err := w.tryReadMeta(k); err != nil {
+func (w *worker) read(k *item) {
+	if err := w.tryRead(k); err != nil {
 		w.report.Failed++
 	}
 }
 
-func (w *worker) tryReadMeta(k *item) error {
+func (w *worker) tryRead(k *item) error {
 	w.began = time.Now()
-	name, flag := k.meta()
-	r, err := w.do("mg " + name + " v f t" + flag)
+	flags := " v f t"
+	if k.token == 0 || w.random.IntN(4) == 0 {
+		flags += " c"
+	}
+	head, value, err := w.do("mg", k, flags)
 	if err != nil {
 		return err
 	}
 	w.report.Reads++
-	w.compare(k, r.value())
+	w.compare(k, foundIn(head, value, head.TTL))
+	if head.CAS != 0 {
+		k.token, k.tokenSerial = head.CAS, k.serial
+	}
 	return nil
 }
 
@@ -468,10 +410,10 @@ func (w *worker) find(f Finding) { w.report.Findings = append(w.report.Findings,
 func (w *worker) sweep() {
 	deadline := time.Now().Add(sweepTimeout)
 	for _, k := range append(append([]*item{}, w.keys...), w.old...) {
-		err := w.tryReadMeta(k)
+		err := w.tryRead(k)
 		for err != nil && time.Now().Before(deadline) {
 			time.Sleep(sweepPause) //nolint:forbidigo // a shard that starts reports no event
-			err = w.tryReadMeta(k)
+			err = w.tryRead(k)
 		}
 		if err != nil {
 			w.report.Err = errors.Join(w.report.Err, fmt.Errorf("reading %s at the end: %w", k.name, err))
@@ -480,7 +422,7 @@ func (w *worker) sweep() {
 	}
 	// A token of an earlier value or server must not match.
 	for _, k := range w.keys {
-		if k.token != "" && k.certain(time.Now()) && k.now.there && k.kind != large {
+		if k.token != 0 && k.certain(time.Now()) && k.now.there && k.kind != large {
 			w.swap(k)
 		}
 	}
