@@ -1,17 +1,16 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/spf13/cobra"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
@@ -22,120 +21,113 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
-// loadCommand pushes an image to the cluster's registry: an archive, or a folder as its only layer.
-func loadCommand(d cache.Dirs, args []string) error {
-	config := v1.Config{Labels: map[string]string{}}
-	flags := flag.NewFlagSet("load", flag.ContinueOnError)
-	dir := flags.String("dir", "", "folder that becomes the image's root")
-	flags.Func("label", "KEY=VALUE, may be repeated", addTo(config.Labels))
-	rest, err := parse(flags, args)
-	if err != nil {
-		return err
-	}
-	var img v1.Image
-	switch {
-	case len(rest) == 2 && *dir == "":
-		img, err = tarball.ImageFromPath(rest[1], nil)
-	case len(rest) == 1 && *dir != "":
-		img, err = image.FromFolders(config, *dir)
-	default:
-		return fmt.Errorf("load takes a name and either an archive or --dir: %w", errUsage)
-	}
-	if err != nil {
-		return err
-	}
-	if _, ok := process.Alive(d, network.First.Name); !ok {
-		return cluster.ErrNotRunning
-	}
-	if err := registry.Push(rest[0], img); err != nil {
-		return err
-	}
-	digest, err := img.Digest()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(os.Stderr, "loaded %s, %s\n", rest[0], digest)
-	return err
-}
-
-// buildImage builds an image into an archive. It needs no cluster.
-func buildImage(_ cache.Dirs, args []string) error {
-	source := image.Source{Arguments: map[string]string{}}
-	flags := flag.NewFlagSet("image build", flag.ContinueOnError)
-	flags.StringVar(&source.Dockerfile, "f", "", "Dockerfile, by default the one in the context")
-	reference := flags.String("t", "", "the image's name")
-	archive := flags.String("o", "", "archive to write, as docker save does")
-	localBase := flags.Bool("local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
-	flags.Func("build-arg", "NAME=VALUE of an ARG, may be repeated", addTo(source.Arguments))
-	rest, err := parse(flags, args)
-	if err != nil {
-		return err
-	}
-	if *reference == "" || *archive == "" || len(rest) != 1 {
-		return fmt.Errorf("image build takes -t, -o and one folder as the context: %w", errUsage)
-	}
-	tag, err := name.NewTag(*reference)
-	if err != nil {
-		return err
-	}
-	if source.Context = rest[0]; source.Dockerfile == "" {
-		source.Dockerfile = filepath.Join(source.Context, "Dockerfile")
-	}
-	if *localBase {
-		if source.LocalBase, err = os.MkdirTemp("", "base"); err != nil {
-			return err
+// load pushes an image to the cluster's registry: an archive, or a folder as its only layer.
+func load() *cobra.Command {
+	c := &cobra.Command{Use: "load REF TAR | load REF --dir DIR", Short: "push an image archive (docker save), or the contents of a folder, to the cluster's registry as REF"}
+	dir := c.Flags().String("dir", "", "folder that becomes the image's root")
+	labels := c.Flags().StringToString("label", nil, "KEY=VALUE of the folder's image, may be repeated")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if *dir != "" {
+			return cobra.ExactArgs(1)(c, args)
 		}
-		defer os.RemoveAll(source.LocalBase)
-		if err := image.BaseFiles(source.LocalBase); err != nil {
-			return err
-		}
-		const certificates = "/etc/ssl/certs/ca-certificates.crt"
-		if host.Exists(certificates) {
-			if err := image.CopyFile(certificates, filepath.Join(source.LocalBase, certificates)); err != nil {
-				return err
-			}
-		}
+		return cobra.ExactArgs(2)(c, args)
 	}
-	return host.Step("building "+*reference, func() error {
-		img, err := image.Build(source)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		d, err := cache.Find()
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(*archive), 0o755); err != nil {
+		if _, ok := process.Alive(d, network.First.Name); !ok {
+			return cluster.ErrNotRunning
+		}
+		var img v1.Image
+		if *dir != "" {
+			img, err = image.FromFolders(v1.Config{Labels: *labels}, *dir)
+		} else {
+			img, err = tarball.ImageFromPath(args[1], nil)
+		}
+		if err != nil {
 			return err
 		}
-		return tarball.WriteToFile(*archive, tag, img)
-	})
-}
-
-// pushArchive pushes with the credentials that docker login or podman login stored.
-func pushArchive(_ cache.Dirs, args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("image push takes an archive and a name: %w", errUsage)
-	}
-	archive, reference := args[0], args[1]
-	ref, err := name.ParseReference(reference)
-	if err != nil {
+		if err := registry.Push(args[0], img); err != nil {
+			return err
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(os.Stderr, "loaded %s, %s\n", args[0], digest)
 		return err
 	}
-	img, err := tarball.ImageFromPath(archive, nil)
-	if err != nil {
-		return fmt.Errorf("reading %s, which make must build first: %w", archive, err)
-	}
-	if err := remote.Write(ref, img, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-		return fmt.Errorf("pushing %s: %w", reference, err)
-	}
-	return nil
+	return c
 }
 
-// addTo parses flags of the form KEY=VALUE.
-func addTo(values map[string]string) func(string) error {
-	return func(s string) error {
-		key, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return fmt.Errorf("%q is not KEY=VALUE", s)
+// buildImage builds an image into an archive. It needs no cluster.
+func buildImage() *cobra.Command {
+	var source image.Source
+	c := &cobra.Command{Use: "build CONTEXT", Short: "build an image of a Dockerfile into an archive", Args: cobra.ExactArgs(1)}
+	flags := c.Flags()
+	flags.StringVarP(&source.Dockerfile, "file", "f", "Dockerfile", "Dockerfile")
+	reference := flags.StringP("tag", "t", "", "the image's name")
+	archive := flags.StringP("output", "o", "", "archive to write, as docker save does")
+	localBase := flags.Bool("local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
+	flags.StringToStringVar(&source.Arguments, "build-arg", nil, "NAME=VALUE of an ARG, may be repeated")
+	for _, name := range []string{"tag", "output"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
 		}
-		values[key] = value
-		return nil
 	}
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		tag, err := name.NewTag(*reference)
+		if err != nil {
+			return err
+		}
+		source.Context = args[0]
+		if *localBase {
+			if source.LocalBase, err = os.MkdirTemp("", "base"); err != nil {
+				return err
+			}
+			defer os.RemoveAll(source.LocalBase)
+			if err := image.BaseFiles(source.LocalBase); err != nil {
+				return err
+			}
+			const certificates = "/etc/ssl/certs/ca-certificates.crt"
+			if host.Exists(certificates) {
+				if err := image.CopyFile(certificates, filepath.Join(source.LocalBase, certificates)); err != nil {
+					return err
+				}
+			}
+		}
+		return host.Step("building "+*reference, func() error {
+			img, err := image.Build(source)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Dir(*archive), 0o755); err != nil {
+				return err
+			}
+			return tarball.WriteToFile(*archive, tag, img)
+		})
+	}
+	return c
+}
+
+// pushImage pushes with the credentials that docker login or podman login stored.
+func pushImage() *cobra.Command {
+	return &cobra.Command{Use: "push TAR REF", Short: "push an image archive to the registry that REF names", Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			archive, reference := args[0], args[1]
+			ref, err := name.ParseReference(reference)
+			if err != nil {
+				return err
+			}
+			img, err := tarball.ImageFromPath(archive, nil)
+			if err != nil {
+				return fmt.Errorf("reading %s, which make must build first: %w", archive, err)
+			}
+			if err := remote.Write(ref, img, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+				return fmt.Errorf("pushing %s: %w", reference, err)
+			}
+			return nil
+		}}
 }

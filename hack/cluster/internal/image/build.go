@@ -276,7 +276,7 @@ func copyTree(from, source, to, target string, ignored *patternmatcher.PatternMa
 	return err
 }
 
-// CopyFile copies a file with its mode, and follows links.
+// CopyFile copies a file with its mode, and follows links. Only its owner can write: in a checkout, that depends on the umask.
 func CopyFile(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -289,5 +289,5 @@ func CopyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(to, content, info.Mode().Perm())
+	return os.WriteFile(to, content, info.Mode().Perm()&^0o022)
 }

@@ -196,7 +196,7 @@ insecure = true
 `
 
 // V1Init is process 1 of OLM v1, of the cluster below a cache folder.
-func V1Init(folder string) {
+func V1Init(folder string) error {
 	d := cache.Under(folder)
 	os.Clearenv() // what it says is of another /
 	process.Supervise(v1Logs(d), []process.Component{
@@ -211,4 +211,5 @@ func V1Init(folder string) {
 			"--catalogd-cas-dir=/etc/ca", "--health-probe-bind-address=" + onFirstNode(extensionsHealthPort),
 		}},
 	})
+	return nil
 }
