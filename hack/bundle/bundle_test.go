@@ -44,14 +44,6 @@ func committedBundle(t *testing.T) *manifests.Bundle {
 	return bundle
 }
 
-func TestCommittedBundleIsValid(t *testing.T) {
-	findings, err := validate(project)
-	must.Succeed(t, err)
-	for _, finding := range findings {
-		t.Error(finding)
-	}
-}
-
 // The project's own .dockerignore excludes all but the operator's sources.
 func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 	for _, dockerfile := range []string{"bundle.Dockerfile", "catalog/Dockerfile"} {

@@ -38,7 +38,11 @@ func run(root string) error {
 	if err != nil {
 		return err
 	}
-	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage(),
+	ofShards, err := metricsPage()
+	if err != nil {
+		return err
+	}
+	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": ofShards,
 		"cmd/kubectl-memcached/internal/screen/reasons.json": actions}
 	files, err := monitoring.Files()
 	if err != nil {

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,22 +11,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
 
-// run runs a program in dir and returns what it prints.
-func run(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, output)
-	}
-	return string(output)
-}
-
 // Krew installs from the manifest, and users from the archive by its checksum.
 func TestArchiveOfThePluginIsInstalledAndReproducible(t *testing.T) {
 	dir := t.TempDir()
-	run(t, root, "hack/plugin.sh", "1.2.3-rc.4", dir, runtime.GOOS+"/"+runtime.GOARCH)
+	must.Run(t, root, "hack/plugin.sh", "1.2.3-rc.4", dir, runtime.GOOS+"/"+runtime.GOARCH)
 	type platform struct {
 		Selector         struct{ MatchLabels map[string]string }
 		URI, SHA256, Bin string
@@ -44,16 +31,16 @@ func TestArchiveOfThePluginIsInstalledAndReproducible(t *testing.T) {
 	if on := p.Selector.MatchLabels; !found || on["os"] != runtime.GOOS || on["arch"] != runtime.GOARCH {
 		t.Errorf("the manifest has %+v", p)
 	}
-	run(t, dir, "sha256sum", "--check", "--strict", "kubectl-memcached_checksums.txt")
+	must.Run(t, dir, "sha256sum", "--check", "--strict", "kubectl-memcached_checksums.txt")
 	if want := p.SHA256 + "  " + file + "\n"; string(must.Read(t, filepath.Join(dir, "kubectl-memcached_checksums.txt"))) != want {
 		t.Errorf("the checksums are not %s", want)
 	}
-	run(t, dir, "tar", "-xzf", file)
-	if got := run(t, dir, filepath.Join(dir, p.Bin), "version"); got != "1.2.3-rc.4\n" {
+	must.Run(t, dir, "tar", "-xzf", file)
+	if got := must.Run(t, dir, filepath.Join(dir, p.Bin), "version"); got != "1.2.3-rc.4" {
 		t.Errorf("it says it is %s", got)
 	}
 	// Two builds of Go are equal. Archives are, if they contain neither times nor users of this machine.
-	for i, line := range strings.Split(strings.TrimSpace(run(t, dir, "tar", "--utc", "--numeric-owner", "-tvzf", file)), "\n") {
+	for i, line := range strings.Split(must.Run(t, dir, "tar", "--utc", "--numeric-owner", "-tvzf", file), "\n") {
 		words, want := strings.Fields(line), [][]string{{"-rw-r--r--", "LICENSE"}, {"-rwxr-xr-x", p.Bin}}[i]
 		if words[0] != want[0] || words[1] != "0/0" || words[3] != "2000-01-01" || words[5] != want[1] {
 			t.Errorf("the archive contains %s", line)

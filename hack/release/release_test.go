@@ -21,18 +21,6 @@ func prepare(t *testing.T, dir string, args ...string) (output string, err error
 	return string(out), err
 }
 
-// git runs git in dir and returns what it prints.
-func git(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("git %v: %v", args, err)
-	}
-	return strings.TrimRight(string(out), "\n")
-}
-
 // commit creates a repository of a folder.
 func commit(t *testing.T, dir string) {
 	t.Helper()
@@ -44,9 +32,9 @@ func commit(t *testing.T, dir string) {
 	} {
 		t.Setenv(name, value)
 	}
-	git(t, dir, "init", "-q", "-b", "main")
-	git(t, dir, "add", ".")
-	git(t, dir, "commit", "-q", "-m", "as it is")
+	must.Run(t, dir, "git", "init", "-q", "-b", "main")
+	must.Run(t, dir, "git", "add", ".")
+	must.Run(t, dir, "git", "commit", "-q", "-m", "as it is")
 }
 
 func write(t *testing.T, file, content string) {
@@ -102,16 +90,16 @@ func TestRelease(t *testing.T) {
 	t.Logf("\n%s", output)
 	must.Succeed(t, err)
 
-	if status := git(t, dir, "status", "--porcelain"); status != "" {
+	if status := must.Run(t, dir, "git", "status", "--porcelain"); status != "" {
 		t.Errorf("the tree has changes:\n%s", status)
 	}
-	if got, want := git(t, dir, "log", "-1", "--format=%s"), "Release "+unreleased; got != want {
+	if got, want := must.Run(t, dir, "git", "log", "-1", "--format=%s"), "Release "+unreleased; got != want {
 		t.Errorf("the commit says %q, want %q", got, want)
 	}
-	if got := git(t, dir, "cat-file", "-t", "v"+unreleased); got != "tag" {
+	if got := must.Run(t, dir, "git", "cat-file", "-t", "v"+unreleased); got != "tag" {
 		t.Errorf("v%s is a %s, want an annotated tag", unreleased, got)
 	}
-	if got, want := git(t, dir, "rev-parse", "v"+unreleased+"^{}"), git(t, dir, "rev-parse", "HEAD"); got != want {
+	if got, want := must.Run(t, dir, "git", "rev-parse", "v"+unreleased+"^{}"), must.Run(t, dir, "git", "rev-parse", "HEAD"); got != want {
 		t.Errorf("the tag is on %s, the commit is %s", got, want)
 	}
 	const csv = "bundle/manifests/memcached-operator.clusterserviceversion.yaml"
@@ -170,7 +158,7 @@ func TestFailedReleaseRestoresTheTree(t *testing.T) {
 		"a commit that can't be tagged":        {changes, `[ "$1 $2" != "tag -a" ] || exit 1`, "committing and tagging … failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := git(t, dir, "rev-parse", "HEAD")
+			before := must.Run(t, dir, "git", "rev-parse", "HEAD")
 			program(t, "make", test.make)
 			program(t, "go", "exit 0")
 			program(t, "git", test.git+"\nexec \"$REAL\" \"$@\"")
@@ -178,13 +166,13 @@ func TestFailedReleaseRestoresTheTree(t *testing.T) {
 			if err == nil || !strings.Contains(output, test.want) || !strings.Contains(output, "nothing was committed, and the tree is restored") {
 				t.Errorf("%v, the output is %s, want %q in it", err, output, test.want)
 			}
-			if status := git(t, dir, "status", "--porcelain"); status != "" {
+			if status := must.Run(t, dir, "git", "status", "--porcelain"); status != "" {
 				t.Errorf("the tree has changes:\n%s", status)
 			}
-			if got := git(t, dir, "rev-parse", "HEAD"); got != before {
+			if got := must.Run(t, dir, "git", "rev-parse", "HEAD"); got != before {
 				t.Errorf("%s was committed", got)
 			}
-			if tags := git(t, dir, "tag"); tags != "" {
+			if tags := must.Run(t, dir, "git", "tag"); tags != "" {
 				t.Errorf("%s was tagged", tags)
 			}
 		})
@@ -218,17 +206,17 @@ func TestReleaseRejects(t *testing.T) {
 			}
 			must.Succeed(t, os.CopyFS(filepath.Join(dir, "hack"), os.DirFS("..")))
 			commit(t, dir)
-			git(t, dir, "tag", "v1.3.0")
+			must.Run(t, dir, "git", "tag", "v1.3.0")
 			if test.dirty != "" {
 				write(t, filepath.Join(dir, test.dirty), "changed")
 			}
-			before := git(t, dir, "status", "--porcelain")
+			before := must.Run(t, dir, "git", "status", "--porcelain")
 			output, err := prepare(t, dir, test.version, test.digest)
 			if err == nil || !strings.Contains(output, test.want) {
 				t.Errorf("%v, the output is %s, want %q in it", err, output, test.want)
 			}
 			// Uncommitted changes stay.
-			if after := git(t, dir, "status", "--porcelain"); after != before {
+			if after := must.Run(t, dir, "git", "status", "--porcelain"); after != before {
 				t.Errorf("the tree was\n%s and is\n%s", before, after)
 			}
 		})

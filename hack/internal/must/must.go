@@ -3,6 +3,8 @@ package must
 
 import (
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -20,4 +22,16 @@ func Read(t testing.TB, file string) []byte {
 	content, err := os.ReadFile(file)
 	Succeed(t, err)
 	return content
+}
+
+// Run runs a program in dir and returns what it prints, without the last line break.
+func Run(t testing.TB, dir, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", program, args, err, output)
+	}
+	return strings.TrimRight(string(output), "\n")
 }

@@ -4,7 +4,6 @@ package workflows
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -162,17 +161,6 @@ esac
 if grep -q latest "$STATE/release"; then (cd "$STATE/assets"; ls $FILES); fi
 `
 
-func command(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, output)
-	}
-	return strings.TrimSpace(string(output))
-}
-
 // Each job runs until its end, and then again, as after a failure of its last step.
 func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 	release, manifest, state := workflows(t)["release.yaml"], matches(t, "README.md", `releases/latest/download/(\S+)`)[0], t.TempDir()
@@ -194,13 +182,13 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 	for _, name := range []string{"gh", "skopeo", "cosign", "helm", "oras", "docker"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(state, "bin", name), []byte(programs), 0o700))
 	}
-	command(t, source, "git", "init", "-q", "-b", "main")
-	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "before")
-	command(t, state, "git", "clone", "-q", "--bare", source, origin)
-	command(t, source, "git", "commit", "-q", "--allow-empty", "-m", "Release 1.1.0")
-	command(t, source, "git", "tag", "-a", "v1.1.0", "-m", "Release 1.1.0")
-	command(t, source, "git", "bundle", "create", built+"/commit.bundle", "HEAD~1..HEAD", "v1.1.0")
-	command(t, built, "touch", append(plugin, manifest, "notes.md", "artifacthub-repo.yml", state+"/release")...)
+	must.Run(t, source, "git", "init", "-q", "-b", "main")
+	must.Run(t, source, "git", "commit", "-q", "--allow-empty", "-m", "before")
+	must.Run(t, state, "git", "clone", "-q", "--bare", source, origin)
+	must.Run(t, source, "git", "commit", "-q", "--allow-empty", "-m", "Release 1.1.0")
+	must.Run(t, source, "git", "tag", "-a", "v1.1.0", "-m", "Release 1.1.0")
+	must.Run(t, source, "git", "bundle", "create", built+"/commit.bundle", "HEAD~1..HEAD", "v1.1.0")
+	must.Run(t, built, "touch", append(plugin, manifest, "notes.md", "artifacthub-repo.yml", state+"/release")...)
 
 	done := []string{"build"}
 	ready := func(name string) bool {
@@ -224,17 +212,17 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 				if strings.HasPrefix(step.Uses, "anchore/sbom-action@") {
 					script = "touch sbom.spdx.json"
 				}
-				command(t, filepath.Join(dir, step.WorkingDirectory), "bash", "-e", "-c", script)
+				must.Run(t, filepath.Join(dir, step.WorkingDirectory), "bash", "-e", "-c", script)
 			}
 			if order[i] == "publish" { // main gets another commit before the job runs again
-				command(t, state, "git", "clone", "-q", origin, dir+"/other")
-				command(t, dir+"/other", "git", "commit", "-q", "--allow-empty", "-m", "later")
-				command(t, dir+"/other", "git", "push", "-q", "origin", "main")
+				must.Run(t, state, "git", "clone", "-q", origin, dir+"/other")
+				must.Run(t, dir+"/other", "git", "commit", "-q", "--allow-empty", "-m", "later")
+				must.Run(t, dir+"/other", "git", "push", "-q", "origin", "main")
 			}
 		}
 	}
 	calls := must.Read(t, state+"/calls")
-	if got := command(t, state, "cat", "release"); got != "latest" {
+	if got := must.Run(t, state, "cat", "release"); got != "latest" {
 		t.Errorf("the release is %s", got)
 	}
 	if signed, catalog := strings.LastIndex(string(calls), "cosign "), strings.Index(string(calls), "catalog:latest"); signed < 0 || catalog < signed {
