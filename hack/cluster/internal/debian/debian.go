@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
@@ -47,7 +49,7 @@ func (s apt) open(suite string) error {
 	if !host.Exists(keyring) {
 		return errors.New("the keys of Debian's archive are missing: run \"apt-get install debian-archive-keyring\" as root")
 	}
-	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
+	for _, sub := range []string{"state/lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o755); err != nil {
 			return err
 		}
@@ -68,6 +70,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 APT::Sandbox::User "";
 APT::Install-Recommends "false";
+Debug::NoLocking "true";
 Acquire::Languages "none";
 `, s.dir),
 	}
@@ -82,53 +85,35 @@ Acquire::Languages "none";
 
 func (s apt) run(args ...string) (string, error) {
 	cmd := exec.Command("apt-get", args...)
-	cmd.Dir = filepath.Join(s.dir, "debs")
 	cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(s.dir, "apt.conf"), "LC_ALL=C")
 	return host.Output(cmd)
 }
 
+// unpack unpacks packages and the libraries that they depend on. The others only serve the packages' scripts.
 func (s apt) unpack(root string, packages []string) error {
-	out, err := s.run(append([]string{"install", "-qqy", "--print-uris"}, packages...)...)
-	if err != nil {
+	if _, err := s.run(append([]string{"install", "-qqy", "--download-only"}, packages...)...); err != nil {
 		return err
 	}
-	if _, err := s.run(append([]string{"download", "-qq"}, librariesAnd(packages, out)...)...); err != nil {
-		return err
-	}
-	debs, err := filepath.Glob(filepath.Join(s.dir, "debs", "*.deb"))
+	debs, err := filepath.Glob(filepath.Join(s.dir, "cache/archives/*.deb"))
 	if err != nil {
 		return err
 	}
 	for _, deb := range debs {
-		if err := host.Run("dpkg-deb", "-x", deb, root); err != nil {
-			return err
+		name, _, _ := strings.Cut(filepath.Base(deb), "_")
+		if !slices.Contains(packages, name) && (!library.MatchString(name) || scriptLibrary.MatchString(name)) {
+			continue
 		}
-		if err := os.Remove(deb); err != nil {
+		if err := host.Run("dpkg-deb", "-x", deb, root); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// librariesAnd returns packages and the libraries in apt-get's list of files ('URI' NAME SIZE HASH). The others only
-// serve the packages' scripts.
-func librariesAnd(packages []string, uris string) []string {
-	picked := append([]string(nil), packages...)
-	for line := range strings.Lines(uris) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || !strings.HasPrefix(fields[0], "'") {
-			continue
-		}
-		name, _, _ := strings.Cut(fields[1], "_")
-		if strings.HasPrefix(name, "libperl") || strings.HasPrefix(name, "libsystemd-shared") {
-			continue
-		}
-		if strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib") {
-			picked = append(picked, name)
-		}
-	}
-	return picked
-}
+var (
+	library       = regexp.MustCompile(`^(lib|zlib)`)
+	scriptLibrary = regexp.MustCompile(`^lib(perl|systemd-shared)`)
+)
 
 // debianMirror returns the archive that the machine's own APT uses, or Debian's.
 func debianMirror() (string, error) {

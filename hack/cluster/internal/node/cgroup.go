@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,28 +106,9 @@ func removeCgroups(n network.Node) error {
 		groups = append(groups, found...)
 	}
 	for _, g := range groups {
-		// The kernel empties a group a moment after its last process exits.
-		if err := host.WaitFor(10*time.Second, func() error { return removeTree(g) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeTree removes the folders of a control group, the innermost first. Their files can't be removed.
-func removeTree(group string) error {
-	var dirs []string
-	err := filepath.WalkDir(group, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i := len(dirs) - 1; i >= 0; i-- {
-		if err := os.Remove(dirs[i]); err != nil {
+		// The kernel empties a group a moment after its last process exits. Its files can't be removed, and its folders can, the
+		// innermost first.
+		if err := host.WaitFor(10*time.Second, func() error { return host.Run("find", g, "-depth", "-type", "d", "-delete") }); err != nil {
 			return err
 		}
 	}
