@@ -30,6 +30,7 @@ type bothServe struct {
 	stop    chan struct{}
 	running sync.WaitGroup
 	workers []*bothWorker
+	notes   notes
 }
 
 // bothTotals are the figures of a worker, a run or all runs.
@@ -61,26 +62,39 @@ func (b bothTotals) String() string {
 		b.reads, b.misses, b.writes, b.stale, b.oldest.Seconds(), b.lasting, b.wrong, b.failedDials, b.dials, b.failed, b.unanswered)
 }
 
-// bothKey is a key of a worker. A value that was replaced is in replaced.
-type bothKey struct {
+// knownKey is a key as far as the clients that change it know. A value that was replaced is in replaced.
+type knownKey struct {
 	name   string
 	newest string // empty: deleted
-	// closed is set after a write without an answer: it may have happened, and the key is only read.
+	// closed is set after a change without an answer: it may have happened.
 	closed bool
 	// invalid is whether newest was invalidated: reads may return it if they show that.
 	invalid  bool
 	replaced map[string]time.Time
 }
 
+// notes are the first of what is wrong.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *notes) add(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) < 20 {
+		n.list = append(n.list, fmt.Sprintf("%.300s", fmt.Sprintf(format, args...)))
+	}
+}
+
 type bothWorker struct {
 	check  *bothServe
 	name   string
 	random *mathrand.Rand
-	keys   []*bothKey
+	keys   []*knownKey
 	old    *bothConn
 	serial int
 	totals bothTotals
-	notes  []string
 }
 
 // bothConn is a connection that answers one request at a time.
@@ -139,7 +153,7 @@ func startBoth(seed uint64, address func() string) *bothServe {
 	for i := range 4 {
 		w := &bothWorker{check: c, name: fmt.Sprintf("both-%d", i), random: mathrand.New(mathrand.NewPCG(seed, uint64(i)))}
 		for n := range 100 {
-			w.keys = append(w.keys, &bothKey{name: fmt.Sprintf("%s-%d", w.name, n), replaced: map[string]time.Time{}})
+			w.keys = append(w.keys, &knownKey{name: fmt.Sprintf("%s-%d", w.name, n), replaced: map[string]time.Time{}})
 		}
 		c.workers = append(c.workers, w)
 		c.running.Go(func() {
@@ -158,7 +172,7 @@ func startBoth(seed uint64, address func() string) *bothServe {
 }
 
 // end stops the workers, and reads each key once more.
-func (c *bothServe) end() (totals bothTotals, notes []string) {
+func (c *bothServe) end() (totals bothTotals) {
 	close(c.stop)
 	c.running.Wait()
 	for _, w := range c.workers {
@@ -169,13 +183,12 @@ func (c *bothServe) end() (totals bothTotals, notes []string) {
 			_ = w.old.conn.Close()
 		}
 		totals.add(w.totals)
-		notes = append(notes, w.notes...)
 	}
-	return totals, notes
+	return totals
 }
 
 // on runs an operation over a connection of either kind, and returns its error.
-func (w *bothWorker) on(k *bothKey, do func(*bothConn) error) {
+func (w *bothWorker) on(k *knownKey, do func(*bothConn) error) {
 	stays := w.random.IntN(2) == 0
 	conn := w.old
 	if !stays || conn == nil {
@@ -200,7 +213,7 @@ func (w *bothWorker) on(k *bothKey, do func(*bothConn) error) {
 	}
 }
 
-func (w *bothWorker) step(k *bothKey) {
+func (w *bothWorker) step(k *knownKey) {
 	w.on(k, func(conn *bothConn) error {
 		if k.closed || w.random.IntN(2) == 0 {
 			return w.read(k, conn)
@@ -211,7 +224,7 @@ func (w *bothWorker) step(k *bothKey) {
 }
 
 // write changes a key with any command. next is a value that the key never had.
-func (w *bothWorker) write(k *bothKey, conn *bothConn, next string) error {
+func (w *bothWorker) write(k *knownKey, conn *bothConn, next string) error {
 	store := func(command string) string {
 		return fmt.Sprintf("%s %s 0 0 %d\r\n%s\r\n", command, k.name, len(next), next)
 	}
@@ -264,13 +277,13 @@ func (w *bothWorker) write(k *bothKey, conn *bothConn, next string) error {
 	case line == "STORED", line == "HD":
 		k.now(next)
 	default:
-		w.note("%q: %q", request, line)
+		w.check.notes.add("%q: %q", request, line)
 	}
 	return nil
 }
 
 // now is called when a change was acknowledged.
-func (k *bothKey) now(value string) {
+func (k *knownKey) now(value string) {
 	k.invalid = false
 	if value == k.newest {
 		return
@@ -282,7 +295,7 @@ func (k *bothKey) now(value string) {
 	k.newest = value
 }
 
-func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
+func (w *bothWorker) read(k *knownKey, conn *bothConn) error {
 	over, began := w.check.over.Load(), time.Now() // before the request
 	command := "get " + k.name + "\r\n"
 	if w.random.IntN(2) == 0 {
@@ -300,7 +313,7 @@ func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
 		w.totals.stale++
 		if over {
 			w.totals.lasting++
-			w.note("%s is %q, which was invalidated: %s", k.name, value, line)
+			w.check.notes.add("%s is %q, which was invalidated: %s", k.name, value, line)
 		}
 		return nil
 	}
@@ -309,7 +322,7 @@ func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
 }
 
 // evaluate compares the value of a read that began at a time.
-func (w *bothWorker) evaluate(k *bothKey, value string, over bool, began time.Time) {
+func (w *bothWorker) evaluate(k *knownKey, value string, over bool, began time.Time) {
 	switch value {
 	case "":
 		w.totals.misses++
@@ -327,19 +340,13 @@ func (w *bothWorker) evaluate(k *bothKey, value string, over bool, began time.Ti
 	switch {
 	case !known:
 		w.totals.wrong++
-		w.note("%s is %q, and should be %q", k.name, value, k.newest)
+		w.check.notes.add("%s is %q, and should be %q", k.name, value, k.newest)
 	case over:
 		w.totals.lasting++
-		w.note("%s is %q, and should be %q for %s", k.name, value, k.newest, time.Since(at))
+		w.check.notes.add("%s is %q, and should be %q for %s", k.name, value, k.newest, time.Since(at))
 	default:
 		w.totals.stale++
 		w.totals.oldest = max(w.totals.oldest, began.Sub(at))
-	}
-}
-
-func (w *bothWorker) note(format string, args ...any) {
-	if len(w.notes) < 5 {
-		w.notes = append(w.notes, fmt.Sprintf("%.300s", fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -385,10 +392,10 @@ func (p *bothPair) served() agentwire.Start {
 func (p *bothPair) finish(start agentwire.Start) bothTotals {
 	p.t.Helper()
 	p.sleep(300, 500)
-	totals, notes := p.check.end()
+	totals, wrong := p.check.end(), p.check.notes.list
 	p.t.Logf("%s: %s; %s", start.Result, start.Reason, totals)
-	if totals.lasting+totals.wrong+len(notes) > 0 || totals.reads < 300 || totals.writes < 300 {
-		p.t.Errorf("start %+v: %s\n%s", start, totals, strings.Join(notes, "\n"))
+	if totals.lasting+totals.wrong+len(wrong) > 0 || totals.reads < 300 || totals.writes < 300 {
+		p.t.Errorf("start %+v: %s\n%s", start, totals, strings.Join(wrong, "\n"))
 	}
 	return totals
 }

@@ -53,7 +53,7 @@ type scaled struct {
 	anyList bool
 	keys    []*scaledKey
 	totals  scaledTotals
-	notes   scaledNotes
+	notes   notes
 }
 
 const (
@@ -80,17 +80,13 @@ type scaledShard struct {
 }
 
 type scaledKey struct {
-	mu       sync.Mutex
-	name     string
-	counter  bool
-	newest   string // empty: deleted
-	replaced map[string]time.Time
-	expires  time.Time
+	knownKey
+	mu      sync.Mutex
+	counter bool
+	expires time.Time
 	// deleted is when a client deleted it last.
 	deleted time.Time
-	// closed is set after an operation without an answer.
-	closed bool
-	moves  bool
+	moves   bool
 	// shared is whether several clients change it at the same time. writes are those since the last check.
 	shared bool
 	writes []scaledWrite
@@ -100,19 +96,6 @@ type scaledKey struct {
 type scaledWrite struct {
 	value      string
 	began, end time.Time
-}
-
-type scaledNotes struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (n *scaledNotes) add(format string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.list) < 20 {
-		n.list = append(n.list, fmt.Sprintf(format, args...))
-	}
 }
 
 // scaledTotals are the figures of a run.
@@ -141,7 +124,7 @@ func newScaled(t *testing.T, n int, name, version string) *scaled {
 	for i := range *scalingKeys {
 		for _, counter := range []bool{false, true} {
 			if !counter || i%4 == 0 {
-				c.keys = append(c.keys, &scaledKey{name: fmt.Sprintf("key-%d-%t", i, counter), counter: counter, shared: !counter && i%4 == 1, replaced: map[string]time.Time{}})
+				c.keys = append(c.keys, &scaledKey{knownKey: knownKey{name: fmt.Sprintf("key-%d-%t", i, counter), replaced: map[string]time.Time{}}, counter: counter, shared: !counter && i%4 == 1})
 			}
 		}
 	}
@@ -341,14 +324,6 @@ func (c *scaledClient) saw(k *scaledKey, value string, counts bool, is string) {
 	})
 }
 
-func (k *scaledKey) write(value string) {
-	if k.newest != "" {
-		k.replaced[k.newest] = time.Now()
-	}
-	delete(k.replaced, value)
-	k.newest = value
-}
-
 func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 	n := c.random.IntN(100)
 	if k.counter && n >= 60 && n < 80 {
@@ -362,7 +337,7 @@ func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 				c.saw(k, strconv.Itoa(base-1), false, "incr")
 			}
 		}
-		k.write(value)
+		k.now(value)
 		return nil
 	}
 	switch {
@@ -384,7 +359,7 @@ func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 		}
 		line, _, err := c.do(shard, fmt.Sprintf("ms %s %d%s\r\n%s\r\n", k.name, len(value), text, value))
 		if err == nil && line == "HD" {
-			k.write(value)
+			k.now(value)
 			if k.expires = (time.Time{}); ttl > 0 {
 				k.expires = time.Now().Add(time.Duration(ttl) * time.Second)
 			}
@@ -393,7 +368,7 @@ func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 	case n < 90:
 		_, _, err := c.do(shard, fmt.Sprintf("md %s\r\n", k.name))
 		if err == nil {
-			k.write("")
+			k.now("")
 			k.deleted = time.Now()
 		}
 		return err
@@ -419,7 +394,7 @@ func (c *scaledClient) on(k *scaledKey, shard int, counts bool) error {
 	}
 	line, _, err = c.do(shard, fmt.Sprintf("ms %s %d C%s T0\r\n%s\r\n", k.name, len(next), cas, next))
 	if err == nil && line == "HD" {
-		k.write(next)
+		k.now(next)
 		k.expires = time.Time{}
 	}
 	return err
@@ -608,9 +583,9 @@ func (c *scaled) check(when string, warm bool) {
 		}
 		k.closed = false
 		if value == "" {
-			k.write("")
+			k.now("")
 		} else if value != k.newest {
-			k.write(value)
+			k.now(value)
 		}
 	}
 	for _, conn := range client.conns {

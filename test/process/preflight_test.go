@@ -62,38 +62,38 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 			wantPreflight(s, s.Arguments("-t", "2", "-o", "hashpower=18"), version)
 		})
 	}
-	for name, arguments := range map[string]func(*pods.Shard) string{
-		"without arguments": func(*pods.Shard) string { return "" },
-		"after a failure": func(s *pods.Shard) string {
+	for name, c := range map[string]struct {
+		arguments func(*pods.Shard) string
+		version   string
+	}{
+		"without arguments": {func(*pods.Shard) string { return "" }, pods.Newest},
+		"after a failure": {func(s *pods.Shard) string {
 			preflight(s, s.Arguments("-t", "0"))
 			return s.Arguments()
-		},
+		}, pods.Newest},
+		"while its port is taken": {func(s *pods.Shard) string {
+			s.Port = pods.StartCache(s.T, pods.Newest).Port
+			return s.Arguments()
+		}, pods.Newest},
+		"found in PATH": {func(s *pods.Shard) string {
+			s.Memcached = ""
+			contain(s, "export PATH="+filepath.Dir(pods.MemcachedPath(pods.Middle))+":$PATH")
+			return s.Arguments()
+		}, pods.Middle},
+		"with a read-only root and no data volume": {func(s *pods.Shard) string {
+			contain(s, "mount -o remount,bind,ro /")
+			return s.Arguments()
+		}, pods.Newest},
+		"for TLS":                       {func(s *pods.Shard) string { return s.Arguments(pods.WordsRequired...) }, pods.Newest},
+		"for TLS and plain connections": {func(s *pods.Shard) string { return s.Arguments(pods.WordsPermissive...) }, pods.Newest},
+		"for logins, without a Secret":  {func(s *pods.Shard) string { return s.Arguments(append(pods.WordsLogin, pods.WordsClients...)...) }, pods.Newest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := pods.NewShard(t)
-			wantPreflight(s, arguments(s), pods.Newest)
+			wantPreflight(s, c.arguments(s), c.version)
 		})
 	}
-	t.Run("while its port is taken", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		s.Port = pods.StartCache(t, pods.Newest).Port
-		wantPreflight(s, s.Arguments(), pods.Newest)
-	})
-	t.Run("found in PATH", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		s.Memcached = ""
-		contain(s, "export PATH="+filepath.Dir(pods.MemcachedPath(pods.Middle))+":$PATH")
-		wantPreflight(s, s.Arguments(), pods.Middle)
-	})
-	t.Run("with a read-only root and no data volume", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		contain(s, "mount -o remount,bind,ro /")
-		wantPreflight(s, s.Arguments(), pods.Newest)
-	})
 	t.Run("outside of a pod, where there is no termination log", func(t *testing.T) {
 		t.Parallel()
 		s := pods.NewShard(t)

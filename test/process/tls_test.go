@@ -18,52 +18,20 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// casOf returns the CAS values of the items of fill.
-func casOf(t testing.TB, address string, size int) map[string]string {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(pods.Patience))
-	all, r := map[string]string{}, bufio.NewReader(conn)
-	go func() {
-		requests := bufio.NewWriter(conn)
-		for i := range size {
-			_, _ = fmt.Fprintf(requests, "mg item-%d k c\r\n", i)
-		}
-		_ = requests.Flush()
-	}()
-	for range size {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "HD" {
-			all[fields[1]] = fields[2]
-		}
-	}
-	if len(all) != size {
-		t.Fatalf("%d items have a CAS value, want %d", len(all), size)
-	}
-	return all
-}
-
 func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			const size = 20_000
 			ca := testcert.NewCA("shards")
 			s := pods.NewTLSShard(t)
 			s.Memcached = pods.MemcachedPath(version)
 			served := s.Issue(ca, testcert.Options{})
 			s.Annotate(agentwire.ProtectionFile, `{"tls":"Disabled"}`)
 			s.Run()
-			pods.Fill(t, s.Address(), size)
-			want := casOf(t, s.Address(), size)
+			client := fillWithAll(t, 1, s.AsCache())[0]
+			pods.Fill(t, s.Address(), 20_000)
+			items, size := client.Answers(s.AsCache()), s.AsCache().Items()
 			secured, withCertificate := pods.ClientConfig(t, ca, nil), pods.ClientConfig(t, ca, ca)
 			for _, step := range []struct {
 				name     string
@@ -82,17 +50,14 @@ func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 				status := s.Apply(step.words...)
 				pods.WantWarm(t, status, size)
 				t.Logf("%s: unavailable for %.3f s", step.name, status.Start.UnavailableSeconds)
-				own := s.Address()
+				own := &pods.Cache{T: t, Port: s.Port}
 				if step.loopback {
-					own = s.Loopback()
+					own.Port = s.LoopbackPort
 				}
-				if n := pods.Count(t, own, size); n != size {
-					t.Errorf("%s: %d items, want %d", step.name, n, size)
-				}
-				for key, cas := range casOf(t, own, size) {
-					if want[key] != cas {
-						t.Fatalf("%s: %s has %s, want %s", step.name, key, cas, want[key])
-					}
+				now := client.Answers(own)
+				pods.WantEqual(t, step.name, now, items)
+				if items = now; own.Items() != size { // with what is left of their time to live
+					t.Errorf("%s: %d items, want %d", step.name, own.Items(), size)
 				}
 				for _, config := range step.accepts {
 					fingerprint := served
@@ -293,16 +258,5 @@ func TestClientWithACertificateResumesItsSession(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestPreflightAcceptsTLSAndUsersWithoutASecret(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		for _, words := range [][]string{pods.WordsRequired, pods.WordsPermissive, append(pods.WordsLogin, pods.WordsClients...)} {
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			wantPreflight(s, s.Arguments(words...), version)
-		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -172,8 +171,7 @@ func (i *instance) unchanged(ctx context.Context, before map[string]cluster.Life
 	return nil
 }
 
-// deletePod deletes the pod of a shard and waits until the shard serves from a new one. In the meantime a client opens
-// connections to the other shards.
+// deletePod deletes the pod of a shard and waits until the shard serves from a new one.
 func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 	before, err := i.lives(ctx)
 	if err != nil {
@@ -182,22 +180,6 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 	shard, err := cluster.Shard(i.last, ordinal)
 	if err != nil {
 		return err
-	}
-	var probes []*probe.Probe
-	for other, server := range i.last.Status.Servers {
-		if other == ordinal {
-			continue
-		}
-		if err := i.answers(ctx, server); err != nil {
-			return err
-		}
-		address, err := resolve(ctx, server)
-		if err != nil {
-			return err
-		}
-		p := probe.Start(address)
-		defer p.Stop()
-		probes = append(probes, p)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: shard.PodName}}
 	if err := i.Delete(ctx, pod); err != nil {
@@ -219,32 +201,11 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 		return err
 	}
 	i.logf("shard %s serves from pod %s, started %s", now.Name, now.PodName, now.StartResult)
-	for _, p := range probes {
-		report := p.Stop()
-		if n := len(report.Failures); n > 0 {
-			return fmt.Errorf("while the pod of shard %s was replaced, %d of %d new connections to %s failed, the first one with: %w",
-				shard.Name, n, report.Connections, report.Address, report.Failures[0].Err)
-		}
-		i.logf("%d of %d new connections to %s were answered", report.Connections, report.Connections, report.Address)
-	}
 	// Until then it may still receive items, as the node's proxy learns of the replacement a moment late.
 	if err := i.Gone(ctx, pod); err != nil {
 		return err
 	}
 	return i.unchanged(ctx, before, shard.Name)
-}
-
-// resolve looks up the name of a server, so that a probe does not query DNS 50 times a second.
-func resolve(ctx context.Context, server string) (string, error) {
-	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		return "", fmt.Errorf("reading the server's address: %w", err)
-	}
-	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		return "", fmt.Errorf("looking up the server's name: %w", err)
-	}
-	return net.JoinHostPort(addresses[0], port), nil
 }
 
 // logState logs the status as it was last read.

@@ -48,8 +48,7 @@ func exampleOf(annotation string) (*v1beta1.Memcached, error) {
 	return &examples[i], nil
 }
 
-// podFailure tests that a shard whose pod is deleted comes back and that it does not affect the others: same pods, all
-// items, no failed connection.
+// podFailure tests that a shard whose pod is deleted comes back and that it does not affect the others: same pods, all items.
 func podFailure(ctx context.Context, e *environment) error {
 	const shards, deleted = 3, 1
 	i, err := e.createAvailable(ctx, "scorecard-pod-failure", shards)
