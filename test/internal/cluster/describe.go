@@ -25,16 +25,13 @@ func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 	section(&b, "Memcacheds", c.List(ctx, &memcacheds, client.InNamespace(namespace)))
 	for _, m := range memcacheds.Items {
 		m.ManagedFields = nil
-		text, err := yaml.Marshal(m)
-		if err != nil {
-			text = []byte(err.Error())
-		}
-		fmt.Fprintf(&b, "%s---\n", text)
+		writeYAML(&b, m)
 	}
 	var pods corev1.PodList
 	section(&b, "pods", c.List(ctx, &pods, client.InNamespace(namespace)))
 	for _, pod := range pods.Items {
-		describePod(&b, &pod)
+		fmt.Fprintf(&b, "%s on %q, terminating since %v\n", pod.Name, pod.Spec.NodeName, pod.DeletionTimestamp)
+		writeYAML(&b, pod.Status)
 	}
 	events, err := c.Set.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	section(&b, "events", err)
@@ -77,32 +74,12 @@ func section(b *strings.Builder, name string, err error) {
 	}
 }
 
-func describePod(b *strings.Builder, pod *corev1.Pod) {
-	fmt.Fprintf(b, "%s on %q, %s", pod.Name, pod.Spec.NodeName, pod.Status.Phase)
-	if pod.DeletionTimestamp != nil {
-		fmt.Fprintf(b, ", terminating since %s", pod.DeletionTimestamp.Format(time.TimeOnly))
+func writeYAML(b *strings.Builder, o any) {
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		text = []byte(err.Error())
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Status != corev1.ConditionTrue {
-			fmt.Fprintf(b, "; %s %s %s", c.Type, c.Reason, c.Message)
-		}
-	}
-	b.WriteByte('\n')
-	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range containers {
-			fmt.Fprintf(b, "  %s of %s, ready %t, %d restarts", c.Name, c.Image, c.Ready, c.RestartCount)
-			switch s := c.State; {
-			case s.Waiting != nil:
-				fmt.Fprintf(b, ", waiting: %s %s", s.Waiting.Reason, s.Waiting.Message)
-			case s.Terminated != nil:
-				fmt.Fprintf(b, ", terminated: %s %d %s", s.Terminated.Reason, s.Terminated.ExitCode, s.Terminated.Message)
-			}
-			if last := c.LastTerminationState.Terminated; last != nil {
-				fmt.Fprintf(b, ", terminated before: %s %d %s", last.Reason, last.ExitCode, last.Message)
-			}
-			b.WriteByte('\n')
-		}
-	}
+	fmt.Fprintf(b, "%s---\n", text)
 }
 
 // eventTime returns when an event was last seen, which the two APIs of events have in different fields.

@@ -2,14 +2,16 @@ package items
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"time"
 
-	"github.com/bradfitz/gomemcache/memcache"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const fillTimeout = 10 * time.Minute
@@ -68,11 +70,13 @@ func (s *Set) fill(worker int) error {
 
 // Flush removes all items of the shard at an address.
 func Flush(address string) error {
-	servers := &memcache.ServerList{}
-	c := memcache.NewFromSelector(servers)
-	c.Timeout = timeout
-	defer c.Close()
-	if err := errors.Join(servers.SetServers(address), c.FlushAll()); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := protocol.At(address).Dial(ctx)
+	if err == nil {
+		err = errors.Join(conn.Command(ctx, "flush_all"), conn.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("flushing %s: %w", address, err)
 	}
 	return nil

@@ -91,12 +91,10 @@ func (s *Set) Write() error {
 }
 
 // Count returns how many items are there. An item with a wrong value is an error.
-func (s *Set) Count() (int, error) { return s.count(1) }
+func (s *Set) Count() (int, error) { return s.Sample(1) }
 
 // Sample counts one item in so many.
-func (s *Set) Sample(oneIn int) (int, error) { return s.count(oneIn) }
-
-func (s *Set) count(oneIn int) (int, error) {
+func (s *Set) Sample(oneIn int) (int, error) {
 	var count atomic.Int64
 	err := s.each(oneIn, func(keys []string) error {
 		found, err := s.client.GetMulti(keys)

@@ -1,10 +1,9 @@
 package pods
 
 import (
-	"net"
+	"context"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -39,13 +38,13 @@ func (s *UserShard) Put(users map[string]string) {
 
 // LogIn returns nil if memcached accepts the user.
 func (s *UserShard) LogIn(user, password string) error {
-	conn, err := net.Dial("tcp", s.Address())
+	ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
+	defer cancel()
+	conn, err := protocol.Server{Address: s.Address(), User: user, Password: password}.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(Patience))
-	return protocol.Login(conn, user, password)
+	return conn.Close()
 }
 
 // WantLogin waits until memcached accepts a user, or no longer.

@@ -2,16 +2,17 @@
 package probe
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
@@ -126,29 +127,23 @@ func (p *Probe) connect() {
 func Ask(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	server := protocol.Server{Address: address, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if err := firstTry(connection); err != nil {
+			return nil, errors.Join(err, connection.Close())
+		}
+		return connection, nil
+	}}
+	connection, err := server.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	if err := firstTry(connection); err != nil {
-		return err
-	}
-	deadline, _ := ctx.Deadline()
-	if err := connection.SetDeadline(deadline); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(connection, "version\r\n"); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(connection).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(answer, "VERSION ") {
-		return fmt.Errorf("memcached answered %q", answer)
-	}
-	return nil
+	_, err = connection.Version(ctx)
+	return err
 }
 
 // firstTry returns an error if the kernel had to repeat the request for a connection.

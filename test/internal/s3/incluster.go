@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -44,13 +43,7 @@ func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix st
 		secret(CredentialsSecret, map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(AccessKey), "AWS_SECRET_ACCESS_KEY": []byte(SecretKey)}),
 		secret(CASecret, map[string][]byte{"ca.crt": authority.PEM()}),
 		secret(serverSecret, map[string][]byte{"tls.crt": authority.certificates, "tls.key": authority.key}),
-		&corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			},
-		},
+		cluster.Claim(metav1.ObjectMeta{Namespace: namespace, Name: claim}, "1Gi"),
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": Name},
 			Ports:    []corev1.ServicePort{{Name: "https", Port: port, TargetPort: intstr.FromInt32(port)}},
