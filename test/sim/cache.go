@@ -27,9 +27,13 @@ type cache struct {
 func newCache(server *simtest.Server, seen map[simtest.Kind]int) *cache {
 	c := &cache{server: server, seen: map[simtest.Kind]int{}, held: map[simtest.Kind]map[string]client.Object{}}
 	for _, k := range simtest.Kinds {
-		c.held[k] = map[string]client.Object{}
-		for c.seen[k] < seen[k] {
-			c.next(k)
+		c.held[k], c.seen[k] = map[string]client.Object{}, seen[k]
+		listed := map[string]client.Object{}
+		for _, change := range server.Past[k][:seen[k]] {
+			listed[change.Name] = change.Is
+		}
+		for name, is := range listed {
+			c.hold(k, name, is)
 		}
 	}
 	return c
@@ -42,18 +46,20 @@ func (c *cache) behind(k simtest.Kind) int { return len(c.server.Past[k]) - c.se
 func (c *cache) next(k simtest.Kind) (was, is client.Object) {
 	change := c.server.Past[k][c.seen[k]]
 	c.seen[k]++
-	was, is = c.held[k][change.Name], change.Is
+	was = c.held[k][change.Name]
+	c.hold(k, change.Name, change.Is)
+	return was, c.held[k][change.Name]
+}
+
+// hold replaces an object of that name, nil if it no longer exists.
+func (c *cache) hold(k simtest.Kind, name string, is client.Object) {
 	if is == nil || !isCached(k, is) {
-		delete(c.held[k], change.Name)
-		return was, nil
+		delete(c.held[k], name)
+		return
 	}
 	kept, err := managercache.Transform(is.DeepCopyObject())
-	if err != nil {
-		panic(err)
-	}
-	is = kept.(client.Object)
-	c.held[k][change.Name] = is
-	return was, is
+	must(err)
+	c.held[k][name] = kept.(client.Object)
 }
 
 // isCached reports whether the informer of a kind receives an object.

@@ -1,8 +1,8 @@
 package suite
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,15 +121,7 @@ func (h *History) End() Moments {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	all := slices.Clone(h.moments)
-	slices.SortStableFunc(all, func(a, b Moment) int {
-		switch {
-		case a.Version < b.Version:
-			return -1
-		case a.Version > b.Version:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b Moment) int { return cmp.Compare(a.Version, b.Version) })
 	return all
 }
 
@@ -175,7 +167,7 @@ func (s shards) serves(name string) bool {
 // a change.
 func (s shards) stops(name string) bool {
 	for _, pod := range s[name] {
-		note := UpdateRecordOf(pod)
+		note := recordOf(pod)
 		if note.Method == rollout.Recreate && shard.ContainerID(pod) == note.Container {
 			return true
 		}
@@ -183,18 +175,12 @@ func (s shards) stops(name string) bool {
 	return false
 }
 
-// UpdateRecord is what the operator noted on a pod when it changed it last.
-type UpdateRecord struct {
-	At        time.Time
-	Method    rollout.Method
-	Container string
-}
-
-// UpdateRecordOf returns what the operator noted on a pod when it changed it last.
-func UpdateRecordOf(pod *corev1.Pod) UpdateRecord {
-	var note UpdateRecord
-	_ = json.Unmarshal([]byte(pod.Annotations[annotations.Update]), &note) // none is the zero value
-	return note
+// recordOf returns what the operator noted on a pod when it changed it last.
+func recordOf(pod *corev1.Pod) shard.UpdateRecord {
+	if record := shard.DecodeRecord[shard.UpdateRecord](pod.Annotations, annotations.Update); record != nil {
+		return *record
+	}
+	return shard.UpdateRecord{}
 }
 
 // Outages returns when shards that had served were unavailable, in the order in which they
@@ -245,16 +231,16 @@ func (all Moments) together() []string {
 // Changed returns the shards whose pods were changed in place, in order.
 func (all Moments) Changed() []string {
 	var names []string
-	last := map[types.UID]UpdateRecord{}
+	last := map[types.UID]time.Time{}
 	for _, m := range all {
 		if m.Pod == nil {
 			continue
 		}
-		note := UpdateRecordOf(m.Pod)
-		if before, known := last[m.Pod.UID]; known && note != before {
+		at := recordOf(m.Pod).At
+		if before, known := last[m.Pod.UID]; known && !at.Equal(before) {
 			names = append(names, ShardOf(m.Pod))
 		}
-		last[m.Pod.UID] = note
+		last[m.Pod.UID] = at
 	}
 	return names
 }

@@ -32,7 +32,7 @@ func TestHistoryReportsUnavailableShards(t *testing.T) {
 		}}
 	}
 	stops := func(m Moment) Moment {
-		m.Pod.Annotations = map[string]string{annotations.Update: fmt.Sprintf(`{"method":%d,"container":"x"}`, rollout.Recreate)}
+		m.Pod.Annotations = map[string]string{annotations.Update: fmt.Sprintf(`{"at":"2026-11-27T12:00:00Z","method":%d,"container":"x"}`, rollout.Recreate)}
 		return m
 	}
 	for _, story := range []struct {
