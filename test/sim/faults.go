@@ -30,11 +30,6 @@ func (w *World) crashOf(p *simtest.Proc) {
 	p.Crash()
 }
 
-// troubleNode takes some node away, or returns it.
-func (w *World) troubleNode() {
-	w.turn(w.Nodes[w.Rand.IntN(len(w.Nodes))])
-}
-
 // turn takes a node away, or returns it.
 func (w *World) turn(n *simtest.Node) {
 	n.Down, n.Since = !n.Down, w.Clock.Now()

@@ -64,8 +64,7 @@ func (p randomUser) act(w *World) {
 
 // update has the first Memcached of two or three shards updated, also one whose edits before can't be applied.
 func (p randomUser) update(w *World) {
-	have := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
-	if have == nil || have.DeletionTimestamp != nil {
+	if w.live("cache") == nil {
 		p.edit(w, "cache")
 		return
 	}
@@ -174,13 +173,20 @@ func (w *World) remove(name string) {
 	}
 }
 
+// live returns a copy of a Memcached, nil if there is none or it is being deleted.
+func (w *World) live(name string) *v1beta1.Memcached {
+	if m := simtest.Get[*v1beta1.Memcached](w.Server, name); m != nil && m.DeletionTimestamp == nil {
+		return m.DeepCopy()
+	}
+	return nil
+}
+
 // retry has an update that was stopped tried again.
 func (w *World) retry(name string) {
-	m := simtest.Get[*v1beta1.Memcached](w.Server, name)
-	if m == nil || m.DeletionTimestamp != nil {
+	m := w.live(name)
+	if m == nil {
 		return
 	}
-	m = m.DeepCopy()
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRetry, w.Suffix())
 	w.update(m)
 	w.log("user", "retries %s", name)
@@ -188,11 +194,10 @@ func (w *World) retry(name string) {
 
 // confirm says that no client has the former list of shards. Without such a list, it begins the next purge.
 func (w *World) confirm() {
-	m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
-	if m == nil || m.DeletionTimestamp != nil {
+	m := w.live("cache")
+	if m == nil {
 		return
 	}
-	m = m.DeepCopy()
 	if m.Status.Scaling != nil {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
 		w.log("user", "confirms the list of cache")
@@ -236,12 +241,9 @@ func (w *World) livePods() []*corev1.Pod {
 
 // evict deletes a pod that runs, as a drain would.
 func (w *World) evict() {
-	pods := w.livePods()
-	if len(pods) == 0 {
-		return
+	if pods := w.livePods(); len(pods) > 0 {
+		w.deletePod(pods[w.Rand.IntN(len(pods))])
 	}
-	pod := pods[w.Rand.IntN(len(pods))]
-	w.deletePod(pod)
 }
 
 func (w *World) deletePod(pod *corev1.Pod) {

@@ -253,7 +253,7 @@ func (w *World) disturb() {
 		}
 	default:
 		if w.faulty(w.faults.nodes) {
-			w.troubleNode()
+			w.turn(w.Nodes[w.Rand.IntN(len(w.Nodes))])
 		}
 	}
 }

@@ -74,10 +74,8 @@ func New(config *rest.Config) (*Cluster, error) {
 	// Tests poll. The defaults are for programs that run for days.
 	config.QPS, config.Burst = 200, 400
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("building the scheme: %w", err)
-		}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {

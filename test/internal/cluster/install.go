@@ -92,14 +92,11 @@ func (c *Cluster) UseMemcached(ctx context.Context, image string) error {
 		return err
 	}
 	before := d.DeepCopy()
-	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == defaultImage })
-	if i < 0 {
-		return fmt.Errorf("the operator's Deployment has no %s", defaultImage)
+	memcached, err := defaultImageOf(container)
+	if err != nil || memcached.Value == image {
+		return err
 	}
-	if container.Env[i].Value == image {
-		return nil
-	}
-	container.Env[i].Value = image
+	memcached.Value = image
 	if err := c.Patch(ctx, d, client.MergeFrom(before), owner); err != nil {
 		return fmt.Errorf("setting %s: %w", defaultImage, err)
 	}
@@ -120,12 +117,20 @@ func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, e := range container.Env {
-		if e.Name == defaultImage {
-			return e.Value[strings.LastIndex(e.Value, ":")+1:], nil
-		}
+	memcached, err := defaultImageOf(container)
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("the operator's Deployment has no %s", defaultImage)
+	return memcached.Value[strings.LastIndex(memcached.Value, ":")+1:], nil
+}
+
+// defaultImageOf returns the variable of the default image, which can be changed in place.
+func defaultImageOf(manager *corev1.Container) (*corev1.EnvVar, error) {
+	i := slices.IndexFunc(manager.Env, func(e corev1.EnvVar) bool { return e.Name == defaultImage })
+	if i < 0 {
+		return nil, fmt.Errorf("the operator's Deployment has no %s", defaultImage)
+	}
+	return &manager.Env[i], nil
 }
 
 // OperatorReady waits until the latest Deployment of the operator runs and earlier pods no longer exist.

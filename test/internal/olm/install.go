@@ -32,14 +32,9 @@ const catalogs = "olm"
 // On returns a cluster's OLM, with which the operator is installed in the given
 // namespace.
 func On(c *cluster.Cluster, namespace string) (OLM, error) {
-	for _, add := range []func() error{
-		func() error { return operatorsv1.AddToScheme(c.Scheme()) },
-		func() error { return operatorsv1alpha1.AddToScheme(c.Scheme()) },
-		func() error { return operatorsv2.AddToScheme(c.Scheme()) },
-	} {
-		if err := add(); err != nil {
-			return OLM{}, fmt.Errorf("building the scheme: %w", err)
-		}
+	scheme := c.Scheme()
+	if err := errors.Join(operatorsv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme), operatorsv2.AddToScheme(scheme)); err != nil {
+		return OLM{}, fmt.Errorf("building the scheme: %w", err)
 	}
 	return OLM{c, namespace}, nil
 }

@@ -407,10 +407,8 @@ func IsReady(pod corev1.Pod) bool {
 
 // Scale reads the scale subresource, as "kubectl scale" does.
 func (s *Space) Scale(name string) (*autoscalingv1.Scale, error) {
-	m := &v1beta1.Memcached{}
-	m.Namespace, m.Name = s.Namespace, name
 	scale := &autoscalingv1.Scale{}
-	err := K.SubResource("scale").Get(s.Ctx, m, scale)
+	err := K.SubResource("scale").Get(s.Ctx, s.named(name), scale)
 	return scale, err
 }
 
@@ -423,10 +421,13 @@ func (s *Space) ScaleTo(name string, size int32) {
 			return err
 		}
 		scale.Spec.Replicas = size
-		m := &v1beta1.Memcached{}
-		m.Namespace, m.Name = s.Namespace, name
-		return K.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))
+		return K.SubResource("scale").Update(ctx, s.named(name), client.WithSubResourceBody(scale))
 	})
+}
+
+// named returns a Memcached of that name, with nothing else.
+func (s *Space) named(name string) *v1beta1.Memcached {
+	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 }
 
 // Gone waits until an object is no more.
