@@ -1,8 +1,7 @@
 package cluster
 
 import (
-	"encoding/json"
-	"errors"
+	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -56,44 +55,21 @@ func waitReady(d cache.Dirs, alive func() error) error {
 	})
 }
 
-// apiNode is a part of a Node object.
-type apiNode struct {
-	Status struct {
-		Conditions []struct {
-			Type, Status, Message string
-			LastHeartbeatTime     time.Time
-		}
-	}
-}
-
-// notReady returns why a node is not ready, "" when it is. Reports of its kubelet from before since don't count: the
+// waitNode waits until a node that was started at since is ready. Reports of its kubelet from before don't count: the
 // condition of a node that comes back is still true.
-func (n apiNode) notReady(since time.Time) string {
-	for _, c := range n.Status.Conditions {
-		if c.Type != "Ready" || c.LastHeartbeatTime.Before(since.Truncate(time.Second)) {
-			continue
-		}
-		if c.Status == "True" {
-			return ""
-		}
-		return strings.TrimSpace("not ready: " + c.Message)
-	}
-	return "not ready: kubelet has not reported yet"
-}
-
-// waitNode waits until a node that was started at since is ready.
 func waitNode(d cache.Dirs, name string, since time.Time) error {
+	const condition = `-o=jsonpath={range .status.conditions[?(@.type=="Ready")]}{.lastHeartbeatTime} {.status} {.message}{end}`
 	return host.WaitFor(2*time.Minute, func() error {
-		content, err := Kubectl(d, "", "get", "node", name, "-o", "json")
+		content, err := Kubectl(d, "", "get", "node", name, condition)
 		if err != nil {
 			return err
 		}
-		var n apiNode
-		if err := json.Unmarshal([]byte(content), &n); err != nil {
-			return err
+		reported, state, _ := strings.Cut(content, " ")
+		if at, err := time.Parse(time.RFC3339, reported); err != nil || at.Before(since.Truncate(time.Second)) {
+			return fmt.Errorf("%s is not ready: kubelet has not reported yet", name)
 		}
-		if why := n.notReady(since); why != "" {
-			return errors.New(name + " is " + why)
+		if !strings.HasPrefix(state, "True ") {
+			return fmt.Errorf("%s is not ready: %s", name, state)
 		}
 		return nil
 	})

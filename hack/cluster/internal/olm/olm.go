@@ -17,9 +17,6 @@ import (
 
 const olmNamespace = "olm"
 
-// olmDeployments omit the package server, which only lists the contents of catalogs for consoles.
-var olmDeployments = []string{"olm-operator", "catalog-operator"}
-
 // Up installs OLM in the running cluster. It can be repeated.
 func Up(d cache.Dirs) error {
 	if _, ok := process.Alive(d, network.First.Name); !ok {
@@ -63,10 +60,6 @@ func apply(d cache.Dirs, o builds.OLM, image string) error {
 }
 
 func wait(d cache.Dirs) error {
-	for _, name := range olmDeployments {
-		if _, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "rollout", "status", "deployment/"+name, "--timeout=2m"); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "rollout", "status", "deployment/olm-operator", "deployment/catalog-operator", "--timeout=2m")
+	return err
 }

@@ -24,13 +24,7 @@ func Push(ref string, img v1.Image) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	want, err := img.Digest()
-	if err != nil {
-		return err
-	}
-	if have, err := remote.Head(tag, remote.WithContext(ctx)); err == nil && have.Digest == want {
-		return nil
-	}
+	// It uploads only what the registry lacks.
 	if err := remote.Write(tag, img, remote.WithContext(ctx)); err != nil {
 		return fmt.Errorf("pushing %s: %w", ref, err)
 	}
