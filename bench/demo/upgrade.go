@@ -64,7 +64,7 @@ func (d *demo) upgrade(ctx context.Context) error {
 
 // load starts a load after it has written all items, as one shard lost its items with its pod.
 func (d *demo) load(ctx context.Context) (*load.Load, error) {
-	addresses, err := d.Addresses(ctx, d.key, shards)
+	addresses, err := d.AnsweringAddresses(ctx, d.key, shards)
 	if err != nil {
 		return nil, err
 	}

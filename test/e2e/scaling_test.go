@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -60,9 +59,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 		stop()
 		s.Holds(set(change.to))
 		total := 0
-		for _, pod := range s.Pods("cache") {
-			status, err := agentclient.HTTP{}.Status(s.Ctx, pod.Status.PodIP)
-			s.Must(err)
+		for _, status := range s.agents("cache") {
 			total += int(status.Items)
 		}
 		if total != size {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,9 +161,10 @@ func (s *space) agents(name string) map[string]agentwire.Status {
 	s.Helper()
 	all := map[string]agentwire.Status{}
 	for shard, pod := range s.Pods(name) {
-		status, err := agentclient.HTTP{}.Status(s.Ctx, pod.Status.PodIP)
-		s.Must(err)
-		all[shard] = status
+		s.Eventually("the status of the agent of "+shard, func(ctx context.Context) (err error) { // a busy node exceeds its timeout
+			all[shard], err = agentclient.HTTP{}.Status(ctx, pod.Status.PodIP)
+			return err
+		})
 	}
 	return all
 }

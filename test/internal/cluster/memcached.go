@@ -114,18 +114,6 @@ func (c *Cluster) Address(ctx context.Context, namespace, shard string) (string,
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(agentwire.MemcachedPort)), nil
 }
 
-// Addresses returns the addresses of the first shards of a Memcached.
-func (c *Cluster) Addresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
-	addresses := make([]string, shards)
-	for ordinal := range shards {
-		var err error
-		if addresses[ordinal], err = c.Address(ctx, key.Namespace, ShardName(key.Name, ordinal)); err != nil {
-			return nil, err
-		}
-	}
-	return addresses, nil
-}
-
 // Pods returns the pods of a Memcached that are not terminating, by name of their shard.
 func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]corev1.Pod, error) {
 	var list corev1.PodList

@@ -43,15 +43,22 @@ func (c *Cluster) AdmitClients(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// AnsweringAddresses returns the addresses of the first shards of a Memcached once they answer: the node's proxy learns
-// of a pod a moment after it is ready.
-func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
-	addresses, err := c.Addresses(ctx, key, shards)
+// AnsweringAddress returns the address of a shard's Service once it answers: the node's proxy learns of a pod a moment after
+// it is ready.
+func (c *Cluster) AnsweringAddress(ctx context.Context, namespace, shard string) (string, error) {
+	address, err := c.Address(ctx, namespace, shard)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	for _, address := range addresses {
-		if err := Eventually(ctx, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) }); err != nil {
+	return address, Eventually(ctx, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
+}
+
+// AnsweringAddresses returns the addresses of the first shards of a Memcached once they answer.
+func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
+	addresses := make([]string, shards)
+	for ordinal := range shards {
+		var err error
+		if addresses[ordinal], err = c.AnsweringAddress(ctx, key.Namespace, ShardName(key.Name, ordinal)); err != nil {
 			return nil, err
 		}
 	}

@@ -69,14 +69,9 @@ func Delete(ctx context.Context, namespace string) error {
 func NewKept(t *testing.T) *Space {
 	t.Helper()
 	s := &Space{T: t, Ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "e2e-",
-		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-		Annotations:  map[string]string{"memcached-operator.io/test": t.Name()},
-	}}
-	s.Must(K.Create(s.Ctx, namespace))
-	s.Namespace = namespace.Name
-	s.Must(K.AdmitClients(s.Ctx, s.Namespace))
+	namespace, err := K.CreateNamespace(s.Ctx, "e2e-")
+	s.Must(err)
+	s.Namespace = namespace
 	return s
 }
 
@@ -233,9 +228,8 @@ func (s *Space) Untouched(name string, before map[string]cluster.Life) {
 // learns of a pod a Moment after it is ready.
 func (s *Space) Address(name string, ordinal int) string {
 	s.Helper()
-	address, err := K.Address(s.Ctx, s.Namespace, cluster.ShardName(name, ordinal))
+	address, err := K.AnsweringAddress(s.Ctx, s.Namespace, cluster.ShardName(name, ordinal))
 	s.Must(err)
-	s.Eventually("answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
 	return address
 }
 
