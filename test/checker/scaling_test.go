@@ -424,17 +424,10 @@ func (c *scaled) run(clients int) (stop func(), all []*scaledClient) {
 	}, all
 }
 
-// target is a shard that gets keys.
+// scaledTarget is a shard that gets keys.
 type scaledTarget struct {
-	mu   sync.Mutex
-	p    scaling.Progress
-	over chan error
-}
-
-func (t *scaledTarget) progress() scaling.Progress {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.p
+	progress atomic.Pointer[scaling.Progress]
+	over     chan error
 }
 
 // target returns a target whose connections can be cut.
@@ -483,15 +476,12 @@ func (c *scaled) change(to int, warm bool, fault scaledFault) {
 				continue
 			}
 			target := &scaledTarget{over: make(chan error, 1)}
+			target.progress.Store(&scaling.Progress{})
 			targets = append(targets, target)
 			shard := c.shards[ordinal]
 			go func() {
 				t := c.target(shard, c.name, to, func() scaling.Step { return step.Load().(scaling.Step) })
-				t.Progress = func(p scaling.Progress) {
-					target.mu.Lock()
-					defer target.mu.Unlock()
-					target.p = p
-				}
+				t.Progress = func(p scaling.Progress) { target.progress.Store(&p) }
 				target.over <- scaling.Run(c.t.Context(), t)
 			}()
 		}
@@ -499,8 +489,8 @@ func (c *scaled) change(to int, warm bool, fault scaledFault) {
 	await := func(want scaling.Step) {
 		c.fault(fault, want, from, to)
 		for _, target := range targets {
-			if !pods.Eventually(func() bool { return target.progress().Step == want || len(target.over) > 0 }) {
-				c.t.Fatalf("no target is at %s: %+v", want, target.progress())
+			if !pods.Eventually(func() bool { return target.progress.Load().Step == want || len(target.over) > 0 }) {
+				c.t.Fatalf("no target is at %s: %+v", want, *target.progress.Load())
 			}
 		}
 	}

@@ -119,7 +119,6 @@ func (s *space) handedOver(what string, m *v1beta1.Memcached, ordinal int, set *
 		s.Errorf("%s: the status of shard %d is %+v", what, ordinal, shard)
 	}
 	s.Address(m.Name, ordinal)
-	kept, err := set.Keep(handedShare)
+	_, err := set.Keep(handedShare)
 	s.Must(err)
-	s.Logf("%s: shard %d kept %d of %d items", what, ordinal, kept, size)
 }

@@ -46,8 +46,6 @@ func (s *space) backedUp(name, memcached string, store v1beta1.SnapshotStore) *v
 	s.Helper()
 	b := s.backup(name, v1beta1.MemcachedBackupSpec{MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, Store: store, RateLimit: cluster.Unlimited()})
 	s.complete(b)
-	s.Logf("backup %s: %d items, %d bytes in %d stored, %s", name, b.Status.Snapshot.Items, b.Status.Snapshot.Bytes, b.Status.Snapshot.StoredBytes,
-		b.Status.CompletionTime.Sub(b.Status.StartTime.Time))
 	return b
 }
 
@@ -67,8 +65,6 @@ func (s *space) restored(name, memcached, backup string) *v1beta1.MemcachedResto
 		MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, BackupRef: &v1beta1.BackupReference{Name: backup}, RateLimit: cluster.Unlimited(),
 	})
 	s.complete(r)
-	s.Logf("restore %s: %d restored, %d kept, %d expired, %s", name, r.Status.Restored, r.Status.Kept, r.Status.Expired,
-		r.Status.CompletionTime.Sub(r.Status.StartTime.Time))
 	return r
 }
 
@@ -86,7 +82,6 @@ func (s *space) failsFor(o client.Object, reason string) *v1beta1.TransferStatus
 	if status.Phase != v1beta1.TransferFailed || status.Reason() != reason {
 		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason(), status.Message(), reason)
 	}
-	s.Logf("%s: %s: %s", o.GetName(), status.Reason(), status.Message())
 	return status
 }
 
@@ -107,5 +102,4 @@ func (s *space) copies(o client.Object) {
 		}
 		return nil
 	})
-	s.Logf("%s: %s, progress %+v", o.GetName(), cluster.RunStatus(o).Message(), *cluster.RunStatus(o).Progress)
 }

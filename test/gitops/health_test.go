@@ -3,7 +3,6 @@
 package gitops
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
@@ -197,26 +197,18 @@ func TestToolsReadTheHealthOfEachState(t *testing.T) {
 			c.given(w)
 			o := simtest.NewObject(simtest.Kind(c.kind))
 			w.Must(w.Admin.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: "cache"}, o))
-			raw, err := json.Marshal(o)
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 			w.Must(err)
-			u := &unstructured.Unstructured{}
-			w.Must(json.Unmarshal([]byte(`{"apiVersion":"`+v1beta1.GroupVersion.String()+`","kind":"`+c.kind+`",`+string(raw[1:])), &u.Object))
-			w.Must(u.UnmarshalJSON(mustJSON(t, u.Object)))
+			u := &unstructured.Unstructured{Object: fields}
+			u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(c.kind))
 			if got, err := status.Compute(u); err != nil || got.Status != c.flux {
-				t.Errorf("kstatus reads %v, %v; want %s, of:\n%s", got, err, c.flux, raw)
+				t.Errorf("kstatus reads %v, %v; want %s, of %v", got, err, c.flux, fields)
 			}
 			if got, message := argoHealth(t, script, u.Object); got != c.argo || message == "" {
-				t.Errorf("Argo CD reads %s: %s; want %s, of:\n%s", got, message, c.argo, raw)
+				t.Errorf("Argo CD reads %s: %s; want %s, of %v", got, message, c.argo, fields)
 			}
 		})
 	}
-}
-
-func mustJSON(t *testing.T, o any) []byte {
-	t.Helper()
-	raw, err := json.Marshal(o)
-	must(t, err)
-	return raw
 }
 
 // healthScript returns the script that users add to the ConfigMap of Argo CD.

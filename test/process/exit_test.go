@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -54,17 +53,6 @@ func TestAnotherMemcachedAtThePortIsNotMistakenForOwn(t *testing.T) {
 	pods.WantContains(t, "the reason", s.Reason(), "failed to listen on TCP port")
 	if strings.Contains(s.Log.String(), "memcached is serving") {
 		t.Error("it mistook the other memcached for its own")
-	}
-}
-
-// freeze stops memcached with SIGSTOP, and waits until it has stopped.
-func freeze(s *pods.Shard, memcached int) {
-	s.T.Helper()
-	if err := syscall.Kill(memcached, syscall.SIGSTOP); err != nil {
-		s.T.Fatal(err)
-	}
-	if !pods.Eventually(func() bool { return len(childrenOf(s.T, s.Command.Process.Pid, "T")) > 0 }) {
-		s.T.Fatal("memcached does not stop")
 	}
 }
 

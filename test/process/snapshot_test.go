@@ -1,8 +1,10 @@
 package process
 
 import (
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,16 +63,6 @@ func load(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwir
 	return outcome
 }
 
-// wantFailure checks the reason of a failure and returns its text.
-func wantFailure(t *testing.T, err error, reason string, final bool) string {
-	t.Helper()
-	f := snapshotwire.AsFailure(err)
-	if f == nil || f.Reason != reason || f.Final != final {
-		t.Fatalf("got %+v, %v; want the reason %s, final %t", f, err, reason, final)
-	}
-	return f.Error()
-}
-
 // Every item comes back as it was, from each version into each.
 func TestSnapshotRestoresEveryItem(t *testing.T) {
 	t.Parallel()
@@ -111,5 +103,84 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A restore skips no item that memcached accepts, at the limit of what it accepts.
+func TestRestoreOfTheLargestItem(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Tested {
+		for _, args := range [][]string{{"-I", "512k", "-m", "256"}, {"-I", "512k", "-m", "256", "-C"}} {
+			t.Run(version+strings.Join(args, ""), func(t *testing.T) {
+				t.Parallel()
+				source, target := pods.StartCache(t, version, args...), pods.StartCache(t, version, args...)
+				n := 0
+				for size := 512<<10 - 100; size < 512<<10; size++ {
+					for flags := range 2 {
+						key := fmt.Sprintf("%d-%d", size, flags)
+						source.Talk(fmt.Sprintf("ms %s %d F%d\r\n%s\r\n", key, size, flags, strings.Repeat("x", size)))
+						if strings.HasPrefix(source.Talk("mg "+key+"\r\n"), "HD") {
+							n++
+						}
+					}
+				}
+				bucket := memblob.OpenBucket(nil)
+				save(t, bucket, pods.SaveTask(source))
+				if outcome := load(t, bucket, pods.LoadTask(target)); outcome.Restored != int64(n) || n == 0 || n == 200 {
+					t.Errorf("%+v of %d items", outcome, n)
+				}
+			})
+		}
+	}
+}
+
+// An invalidated item is not saved, and its next reader is requested to renew it as if
+// no client had read it.
+func TestStaleItems(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Tested {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := pods.StartCache(t, version)
+			const items = 1000
+			pods.Fill(t, source.Address(), items)
+			source.Talk("ms stale 3 T300\r\nold\r\nmd stale I T100\r\nms b2xk 4 b T300\r\nolds\r\nmd b2xk I b\r\n" +
+				"ms renewing 1\r\nx\r\nmd renewing I\r\nmg renewing v\r\n")
+			outcome := save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
+			if outcome.Items != items {
+				t.Errorf("%+v with %d items that are not stale", outcome, items)
+			}
+			pods.WantContains(t, "the message", outcome.Message, "3 are stale")
+			for _, request := range []string{"mg stale v\r\n", "mg b2xk b v\r\n"} {
+				if answer := source.Talk(request); !strings.Contains(answer, " X") || !strings.Contains(answer, " W") {
+					t.Errorf("after the save, the answer to %q is %q", request, answer)
+				}
+			}
+			// Another client renews this one already.
+			if answer := source.Talk("mg renewing v\r\n"); !strings.Contains(answer, " Z") {
+				t.Errorf("the answer about an item that is renewed is %q", answer)
+			}
+		})
+	}
+}
+
+// The order of the LRU, by which memcached evicts, is not that of a save.
+func TestSaveDoesNotCountAsAccess(t *testing.T) {
+	t.Parallel()
+	source := pods.StartCache(t, pods.Newest)
+	source.Talk("ms a 1\r\n1\r\n")
+	save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
+	if answer := source.Talk("mg a h u\r\n"); answer != "HD h0\r\n" {
+		t.Errorf("after a save, %q", answer)
+	}
+}
+
+// In another cache the addresses would be wrong.
+func TestBackupOmitsTheListOfTheShards(t *testing.T) {
+	t.Parallel()
+	cache := pods.StartCache(t, pods.Newest)
+	pods.Talk(t, cache.Address(), "set AmazonElastiCache:cluster 0 60 2\r\n1\n\r\nset greeting 0 0 5\r\nhello\r\n")
+	if outcome := save(t, memblob.OpenBucket(nil), pods.SaveTask(cache)); outcome.Snapshot.Items != 1 {
+		t.Errorf("the snapshot has %d items, want 1", outcome.Snapshot.Items)
 	}
 }

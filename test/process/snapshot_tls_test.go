@@ -113,7 +113,11 @@ func TestCopyOverTLSFailsWithTheReason(t *testing.T) {
 				options := tlsOptions(t, job)
 				options.ShardTimeout = time.Second
 				_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, options)
-				pods.WantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false), c.want)
+				f := snapshotwire.AsFailure(err)
+				if f == nil || f.Reason != snapshotwire.ReasonShardUnreachable || f.Final {
+					t.Fatalf("%+v, %v", f, err)
+				}
+				pods.WantContains(t, "the error", f.Error(), c.want)
 			})
 		}
 	}

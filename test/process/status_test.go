@@ -128,7 +128,12 @@ func TestAgentKeepsItsConnectionWhenAnAnswerIsLate(t *testing.T) {
 	if !pods.Eventually(func() bool { return pods.Greet(s.Address()) != nil }) {
 		t.Fatal("the clients don't occupy the connections")
 	}
-	freeze(s, pid)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if !pods.Eventually(func() bool { return len(childrenOf(t, s.Command.Process.Pid, "T")) > 0 }) {
+		t.Fatal("memcached does not stop")
+	}
 	if up := s.Metrics(t, "").Values["memcached_up"]; up != 0 {
 		t.Errorf("memcached_up is %v while memcached is stopped", up)
 	}
