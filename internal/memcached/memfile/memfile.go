@@ -140,6 +140,8 @@ type File struct {
 	reader io.ReaderAt
 	io.Closer
 	layout Layout
+	// Which, if any, is called for each item, in each pass: the scans visit and count those for which it returns true.
+	Which func(*Item) bool
 }
 
 // Open opens the memory file of a memcached that runs, or that has saved its items.
@@ -155,7 +157,7 @@ func Open(path string, layout Layout) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &File{file, file, layout}, nil
+	return &File{reader: file, Closer: file, layout: layout}, nil
 }
 
 // Scan visits all items in the order in which they are in memory. An error of visit ends
@@ -166,7 +168,7 @@ func (f *File) Scan(clock Clock, visit func(*Item) error) (Report, error) {
 	return s.report, err
 }
 
-// OrderBytes is the memory that ScanColdFirst and ScanHotFirst take for each item.
+// OrderBytes is the memory that ScanColdFirst and ScanHotFirst take for each item that they visit.
 const OrderBytes = 8
 
 // ScanColdFirst visits all items, those that were not accessed for the longest time first.
@@ -380,7 +382,7 @@ func (s *scan) read(chunk []byte, offset int64, class int) bool {
 		s.report.Unreadable++
 		return false
 	}
-	return true
+	return s.skip || s.file.Which == nil || s.file.Which(&s.item)
 }
 
 func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
