@@ -160,7 +160,7 @@ func TestHottestItemsThatFitIntoAShorterGracePeriodAreKept(t *testing.T) {
 					return nil
 				}
 				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
-					offer, err := offerOf(origin, 2*int(grace/time.Second)*peerlink.ItemsPerSecond)(ctx)
+					offer, err := offerOf(origin, 2*int(grace/time.Second)*itemsPerSecond)(ctx)
 					offer.Limit = time.Now().Add(time.Hour)
 					return offer, err
 				})
@@ -198,8 +198,8 @@ func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
 	}{
 		"time for all":                {1000, 1000, time.Hour, time.Hour, "scan, cold first, scan, stop, scan, complete"},
 		"no limit":                    {1000, 1000, time.Hour, 0, "scan, cold first, scan, stop, scan, complete"},
-		"many items":                  {peerlink.ItemsPerSecond * 20, 1000, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
-		"many bytes":                  {1000, peerlink.BytesPerSecond * 20, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"many items":                  {itemsPerSecond * 20, 1000, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"many bytes":                  {1000, bytesPerSecond * 20, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
 		"a pass that was interrupted": {1000, 1000, -time.Second, time.Hour, "scan, hot first, stop, scan, hot first, complete"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -437,11 +437,11 @@ var (
 
 func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 	s.result.Passes++
-	p := pass{session: s, ctx: ctx, live: true, ends: s.ends.Load(), pace: peerlink.Pace{Total: s.offer.Items}}
-	p.pace.Deadline = p.ends.deadline
+	p := pass{session: s, ctx: ctx, live: true, ends: s.ends.Load(), pace: pace{total: s.offer.Items}}
+	p.pace.deadline = p.ends.deadline
 	d, err := p.run(s.order(p.ends.deadline))
 	if errors.Is(err, errShortened) {
-		p.pace.Visited = 0
+		p.pace.visited = 0
 		d, err = p.run(HotFirst)
 	}
 	if err != nil {
@@ -476,7 +476,7 @@ func (s *session) order(limit time.Time) Order {
 	switch {
 	case s.covered, s.coldest > 0:
 		return AnyOrder
-	case s.late, !limit.IsZero() && time.Until(limit) < peerlink.CopyTime(s.offer.Items, s.offer.Bytes):
+	case s.late, !limit.IsZero() && time.Until(limit) < copyTime(s.offer.Items, s.offer.Bytes):
 		return HotFirst
 	}
 	return ColdFirst
@@ -599,7 +599,7 @@ type pass struct {
 	accessed uint32
 	// names is whether the target gets the names of changed items only, which it deletes.
 	names   bool
-	pace    peerlink.Pace
+	pace    pace
 	began   time.Time
 	done    done
 	removed []byte
@@ -634,8 +634,8 @@ func (p *pass) run(order Order) (done, error) {
 func (p *pass) visit(item *memfile.Item) error {
 	s := p.session
 	p.accessed = min(p.accessed, item.LastAccess)
-	p.pace.Visited++
-	if p.pace.Visited%64 == 0 {
+	p.pace.visited++
+	if p.pace.visited%64 == 0 {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
@@ -669,7 +669,7 @@ func (p *pass) inTime(now time.Time) error {
 		return nil
 	}
 	if ends := p.session.ends.Load(); ends != p.ends {
-		p.ends, p.pace.Deadline = ends, ends.deadline
+		p.ends, p.pace.deadline = ends, ends.deadline
 		if p.order == ColdFirst && p.session.order(ends.deadline) == HotFirst {
 			return errShortened
 		}
@@ -699,7 +699,7 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	size := int64(len(item.Key) + len(item.Value))
 	p.done.Sent++
 	s.result.Bytes += size
-	if wait := p.pace.Add(size, now); wait > 0 {
+	if wait := p.pace.add(size, now); wait > 0 {
 		if err := s.link.Flush(); err != nil {
 			return err
 		}

@@ -29,6 +29,10 @@ const (
 	// StepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop
 	// memcached or scan its memory.
 	StepTimeout = 2 * time.Minute
+	// BatchItems are sent at once.
+	BatchItems = 200
+	// BatchBytes are, too.
+	BatchBytes = 1 << 20
 )
 
 // buffer is the size of the buffers of each direction, in bytes.
@@ -274,4 +278,19 @@ func (l *Link) Unexpected(k Kind, size int) error {
 		return fmt.Errorf("%w: unexpected kind %q", ErrFrame, k)
 	}
 	return l.protocol.ReadFailure(l.R, size)
+}
+
+// Sleep returns an error if the context is done before the time is over.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }

@@ -19,7 +19,7 @@ func KeyHash(seed uint64, key []byte) uint64 {
 
 const (
 	// maxLoad is the fraction of slots that are used, at most.
-	maxLoad = 0.75
+	maxLoad = 0.85
 	// spareItems are slots for items that appear later, as a fraction.
 	spareItems = 0.25
 	minItems   = 1 << 10

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -37,21 +38,25 @@ var frames = peerlink.Protocol{
 	Failed: kindFailed, Errors: map[string]error{"Unproven": ErrUnproven, "Impossible": ErrImpossible},
 }
 
-// verified is any order, after the source has verified the ring.
-const verified handover.Order = "verified"
+// A source that only counts the items that move sends no list of them. Before one that is verified, it verifies the ring.
+const counted, verified handover.Order = "counted", "verified"
 
 type hello struct {
 	Owner string
 	// Source and Target are ordinals.
 	Source, Target int
 	Change         Change
-	// Order is that of the list of the items that move. Without one, the connection is one to memcached after the offer.
+	// Order is that of the list of the items that move. Without one, the connection is one to memcached after the offer. Items is how
+	// many move, as counted before.
 	Order handover.Order
+	Items int64
 }
 
 type offer struct {
 	// Run identifies the process of the source's memcached.
 	Run string
+	// Items is the number of those that move, if they are counted.
+	Items int64
 }
 
 func appendEntry(dst []byte, found *memfile.Item) []byte {
@@ -65,14 +70,15 @@ func appendEntry(dst []byte, found *memfile.Item) []byte {
 
 // eachEntry visits the entries of a list.
 func eachEntry(list []byte, visit func(*memfile.Item) error) error {
+	var found memfile.Item
 	for len(list) > 0 {
 		size := entryHead + int(list[0])
 		if size == entryHead || size > min(len(list), entryHead+protocol.MaxKey) {
 			return fmt.Errorf("%w: a list with a key of %d bytes", peerlink.ErrFrame, list[0])
 		}
-		err := visit(&memfile.Item{Key: list[entryHead:size:size], Binary: list[1] != 0,
-			Expires: binary.BigEndian.Uint32(list[2:]), CAS: binary.BigEndian.Uint64(list[6:])})
-		if err != nil {
+		found = memfile.Item{Key: list[entryHead:size:size], Binary: list[1] != 0,
+			Expires: binary.BigEndian.Uint32(list[2:]), CAS: binary.BigEndian.Uint64(list[6:])}
+		if err := visit(&found); err != nil {
 			return err
 		}
 		list = list[size:]
@@ -124,41 +130,48 @@ func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcache
 		return passOn(ctx, link, m, o)
 	}
 	go link.Beat(ctx)
-	if request.Order == verified {
-		if err := verify(ctx, m, request.Change, func(*memfile.Item) {}); err != nil {
-			return err
-		}
-		log.Info("A shard begins to get keys", "ordinal", request.Target)
+	switch request.Order {
+	case verified:
+		err = verify(ctx, m, request.Change, func(item *memfile.Item) {
+			if moves.have(item.Key) {
+				o.Items++
+			}
+		})
+		log.Info("A shard requests keys", "ordinal", request.Target, "keys", o.Items, "error", err)
+	case counted:
+		var report memfile.Report
+		report, err = m.Scan(ctx, handover.AnyOrder, moves.have, func(*memfile.Item) error { return ctx.Err() })
+		o.Items = report.Items
 	}
-	if err := link.Send(kindOffer, o); err != nil {
+	if err == nil {
+		err = link.Send(kindOffer, o)
+	}
+	if err != nil || request.Order == verified || request.Order == counted {
 		return err
 	}
-	return list(ctx, link, m, moves, request.Order, o)
+	return list(ctx, link, m, moves, request, o)
 }
 
 // list sends an entry of each item that moves.
-func list(ctx context.Context, link *peerlink.Link, m Memcached, moves moves, order handover.Order, o offer) error {
+func list(ctx context.Context, link *peerlink.Link, m Memcached, moves moves, request hello, o offer) error {
+	order := request.Order
 	if order == handover.ColdFirst {
-		stats, err := m.Server.QueryStats(ctx, "stats")
-		if err != nil {
-			return fmt.Errorf("counting the items: %w", err)
-		}
-		if release, ok := m.Reserve(protocol.ParseGeneral(stats[0]).Items * memfile.OrderBytes); ok {
+		if release, ok := m.Reserve(max(request.Items, 0) * memfile.OrderBytes); ok {
 			defer release()
 		} else {
 			order = handover.AnyOrder
 		}
 	}
 	var entries []byte
-	_, err := m.Scan(ctx, order, func(found *memfile.Item) error {
-		if !moves.have(found.Key) {
-			return ctx.Err()
-		}
+	_, err := m.Scan(ctx, order, moves.have, func(found *memfile.Item) error {
 		if entries = appendEntry(entries, found); len(entries) < maxList-entryHead-protocol.MaxKey {
 			return nil
 		}
 		full := entries
 		entries = entries[:0]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		return link.SendContent(kindList, full)
 	})
 	switch {
@@ -203,43 +216,44 @@ func passOn(ctx context.Context, link *peerlink.Link, m Memcached, o offer) erro
 // remote returns the memcached of a source. It is that process which it is when it is used first.
 func (r *receiver) remote(ordinal int) Memcached {
 	var run string
-	open := func(ctx context.Context, order handover.Order) (*peerlink.Link, error) {
-		link, err := peerlink.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return r.Dial(ctx, ordinal) }, r.identity, frames)
+	var items int64
+	open := func(ctx context.Context, order handover.Order) (link *peerlink.Link, o offer, err error) {
+		link, err = peerlink.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return r.Dial(ctx, ordinal) }, r.identity, frames)
 		if err != nil {
-			return nil, err
+			return nil, o, err
 		}
 		defer context.AfterFunc(ctx, link.Abort)()
-		err = link.Send(kindHello, hello{Order: order, Owner: r.Owner, Source: ordinal, Target: r.Ordinal, Change: r.Change})
-		var o offer
+		err = link.Send(kindHello, hello{Order: order, Items: items, Owner: r.Owner, Source: ordinal, Target: r.Ordinal, Change: r.Change})
 		if err == nil {
 			o, err = peerlink.Expect[offer](link, kindOffer)
 		}
-		if run == "" {
-			run = o.Run
-		}
+		items, run = max(items, o.Items), cmp.Or(run, o.Run)
 		if err == nil && o.Run != run {
 			err = errRestarted
 		}
 		if err != nil {
 			link.Abort()
 		}
-		return link, err
+		return link, o, err
 	}
 	return Memcached{
 		Run: func() string { return run },
 		Server: protocol.Server{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			link, err := open(ctx, "")
+			link, _, err := open(ctx, "")
 			if err != nil {
 				return nil, err
 			}
 			return link.Conn.Conn, link.Conn.SetDeadline(time.Time{})
 		}},
-		Scan: func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (none memfile.Report, err error) {
-			link, err := open(ctx, order)
+		Scan: func(ctx context.Context, order handover.Order, _ func([]byte) bool, visit func(*memfile.Item) error) (report memfile.Report, err error) {
+			link, o, err := open(ctx, order)
 			if err != nil {
-				return none, err
+				return report, err
 			}
 			defer link.Abort()
+			if report.Items = o.Items; order == counted || order == verified {
+				return report, nil
+			}
 			defer context.AfterFunc(ctx, link.Abort)()
 			var buffer []byte
 			for {
@@ -248,13 +262,13 @@ func (r *receiver) remote(ordinal int) Memcached {
 					err = link.Unexpected(k, size)
 				}
 				if err != nil || size == 0 {
-					return none, err
+					return report, err
 				}
 				if buffer, err = protocol.ReadPart(link.R, buffer[:0], size); err == nil {
 					err = eachEntry(buffer, visit)
 				}
 				if err != nil {
-					return none, peerlink.InFrame(err)
+					return report, peerlink.InFrame(err)
 				}
 			}
 		},

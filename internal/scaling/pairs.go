@@ -37,12 +37,13 @@ type pair struct {
 
 func (p pair) exists() bool { return p.cas[ours] != 0 }
 
-// show notes what a scan shows.
-func (p *pair) show(at side, cas uint64, expires uint32) {
+// shown is the pair after a scan has shown this.
+func (p pair) shown(at side, cas uint64, expires uint32) pair {
 	p.seen[at], p.state[at] = true, same
 	if p.cas[at] != cas || differ(p.expires[at], min(expires, longestExpiry)) {
 		p.state[at] = changed
 	}
+	return p
 }
 
 // tolerance is the difference between two readings of an expiry, in seconds.
@@ -94,31 +95,30 @@ func (t *pairs) put(at peerlink.Slot, p pair) {
 	}
 }
 
-// update changes what is known about a key, which gets a slot if take is set. It returns false for a key without a slot.
-func (t *pairs) update(hash uint64, take bool, change func(*pair)) bool {
+// find returns what is known about a key, and false for a key without a slot.
+func (t *pairs) find(hash uint64) (p pair, found bool) {
 	at, found := t.Find(hash)
-	if !found && (!take || !t.Take(at, hash)) {
+	if found {
+		p = t.get(at)
+	}
+	return p, found
+}
+
+// set changes what is known about a key. It returns false if there is no slot for another one.
+func (t *pairs) set(hash uint64, p pair) bool {
+	at, found := t.Find(hash)
+	if !found && !t.Take(at, hash) {
 		return false
 	}
-	p := t.get(at)
-	change(&p)
 	t.put(at, p)
 	return true
 }
 
-// find returns what is known about a key, and false for a key without a slot.
-func (t *pairs) find(hash uint64) (p pair, found bool) {
-	found = t.update(hash, false, func(of *pair) { p = *of })
-	return p, found
-}
-
-// each visits what is known about each key.
-func (t *pairs) each(visit func(hash uint64, p *pair)) {
+// each visits what is known about each key, and notes what visit returns.
+func (t *pairs) each(visit func(hash uint64, p pair) pair) {
 	for at := peerlink.Slot(0); int(at) < len(t.Memory); at += slotSize {
 		if hash := t.Hash(at); hash != 0 {
-			p := t.get(at)
-			visit(hash, &p)
-			t.put(at, p)
+			t.put(at, visit(hash, t.get(at)))
 		}
 	}
 }
@@ -126,20 +126,21 @@ func (t *pairs) each(visit func(hash uint64, p *pair)) {
 // end notes at the end of a scan of one side that it doesn't have what the scan hasn't shown. With forget, such keys are no pairs. It
 // returns the number of pairs.
 func (t *pairs) end(at side, forget bool) (n int64) {
-	t.each(func(_ uint64, p *pair) {
+	t.each(func(_ uint64, p pair) pair {
 		if !p.seen[at] {
 			p.state[at] = gone
 		}
 		p.seen[at] = false
 		switch {
 		case p.state == [2]state{gone, gone}:
-			*p = pair{}
+			p = pair{}
 		case p.state[at] == gone && forget:
 			p.cas[ours] = 0
 		}
 		if p.exists() {
 			n++
 		}
+		return p
 	})
 	return n
 }
@@ -155,10 +156,11 @@ func (t *pairs) compact() error {
 		return err
 	}
 	t.Table = table
-	former.each(func(hash uint64, p *pair) {
-		if *p != (pair{}) {
-			t.update(hash, true, func(of *pair) { *of = *p })
+	former.each(func(hash uint64, p pair) pair {
+		if p != (pair{}) {
+			t.set(hash, p)
 		}
+		return p
 	})
 	return former.Close()
 }

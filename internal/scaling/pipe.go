@@ -53,13 +53,14 @@ type pipe struct {
 
 // openPipe returns ErrImpossible for a memcached that can't be compared with another one.
 func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
-	p := &pipe{Memcached: m, run: m.Run()}
+	p := &pipe{Memcached: m}
 	opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
 	defer cancel()
 	conn, err := m.Server.Connect(opening)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to memcached: %w", err)
 	}
+	p.run = m.Run() // of another process, the connection is broken
 	p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
 	p.r = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16)
@@ -231,36 +232,28 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 	})
 }
 
-// newPace returns the limit of the rate while clients share the network and the processor.
-func newPace(share int) peerlink.Pace {
-	return peerlink.Pace{Deadline: time.Now().AddDate(1, 0, 0), Share: share}
-}
-
-// purge deletes the items that a scan shows and that haven't changed since, at a share of the limited rate. then is called with the size of each.
-func (p *pipe) purge(ctx context.Context, share int, which func(*memfile.Item) bool, then func(bytes int)) error {
-	pace := newPace(share)
-	_, err := p.Scan(ctx, handover.AnyOrder, func(found *memfile.Item) error {
+// purge deletes the items that a scan shows and that haven't changed since. then is called with the size of each. It returns how many the scan has
+// shown.
+func (p *pipe) purge(ctx context.Context, which func(key []byte) bool, then func(bytes int)) (shown int64, err error) {
+	_, err = p.Scan(ctx, handover.AnyOrder, which, func(found *memfile.Item) error {
+		shown++
 		request, ok := protocol.AppendDelete(p.batch, found.Key)
-		if !which(found) || !ok {
+		if !ok {
 			return ctx.Err()
 		}
 		size := len(found.Key) + len(found.Value)
 		p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), found.CAS, 10), "\r\n"...)
-		err := p.add(func(head protocol.Head, _ []byte) error {
+		return p.add(func(head protocol.Head, _ []byte) error {
 			if head.Code == protocol.MetaHit {
 				then(size)
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		return peerlink.Sleep(ctx, pace.Add(0, time.Now()))
 	})
 	if err == nil {
 		err = p.check()
 	}
-	return err
+	return shown, err
 }
 
 // isNumber returns whether incr can change a value.

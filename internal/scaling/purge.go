@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
@@ -24,16 +23,14 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 	if err != nil {
 		return orphans, fmt.Errorf("%w: %w", ErrImpossible, err)
 	}
-	isOrphan := func(item *memfile.Item) bool {
-		return of.Shard(item.Key) != m.Ordinal && string(item.Key) != wire.DiscoveryItem
-	}
+	isOrphan := func(key []byte) bool { return of.Shard(key) != m.Ordinal && isClients(key) }
 	own, err := openPipe(ctx, m)
 	if err != nil {
 		return orphans, err
 	}
 	defer own.close()
 	err = verify(ctx, m, Change{Ring: name, From: servers}, func(item *memfile.Item) {
-		if dryRun && isOrphan(item) {
+		if dryRun && isOrphan(item.Key) {
 			orphans.add(len(item.Key) + len(item.Value))
 		}
 	})
@@ -46,7 +43,7 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 	if dryRun {
 		err = own.check()
 	} else {
-		err = own.purge(ctx, 1, isOrphan, orphans.add)
+		_, err = own.purge(ctx, isOrphan, orphans.add)
 	}
 	if err != nil {
 		return orphans, fmt.Errorf("purging the items: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,14 +78,12 @@ func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
 				}
 				return "first"
 			}
-			m.Scan = func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+			m.Scan = func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 				if scans++; scans > 1 && c.changed != "" {
 					server.Set(c.changed, fake.Item{Value: "newer"})
 				}
-				cas := firstCAS
-				return scanOf(keys, c.recent)(ctx, order, func(item *memfile.Item) error {
-					cas++
-					item.Value, item.CAS = []byte("value"), cas
+				return scanOf(keys, c.recent)(ctx, order, which, func(item *memfile.Item) error {
+					item.Value, item.CAS = []byte("value"), firstCAS+1+uint64(slices.Index(keys, string(item.Key)))
 					return visit(item)
 				})
 			}

@@ -73,8 +73,11 @@ func newMoves(c Change, source, target int) (m moves, err error) {
 }
 
 func (m moves) have(key []byte) bool {
-	return m.to.Shard(key) == m.target && m.from.Shard(key) == m.source && string(key) != wire.DiscoveryItem
+	return m.to.Shard(key) == m.target && m.from.Shard(key) == m.source && isClients(key)
 }
+
+// isClients returns whether a key is no one of the operator, which has an item in each shard.
+func isClients(key []byte) bool { return string(key) != wire.DiscoveryItem }
 
 const (
 	// fewNames bounds the servers in a message.
@@ -103,11 +106,8 @@ func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item
 	}
 	var all, used placed
 	since := time.Now().Add(-recent)
-	_, err = m.Scan(ctx, handover.AnyOrder, func(item *memfile.Item) error {
+	_, err = m.Scan(ctx, handover.AnyOrder, isClients, func(item *memfile.Item) error {
 		visit(item)
-		if string(item.Key) == wire.DiscoveryItem {
-			return ctx.Err()
-		}
 		var right int64
 		if from.Shard(item.Key) == m.Ordinal {
 			right = 1

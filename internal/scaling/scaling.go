@@ -25,7 +25,7 @@
 // rest of its own.
 //
 // When clients use the target only (Close), a last sweep follows. Then the target deletes what isn't a pair, by a dump of its keys, which
-// misses none, and the source's moved keys.
+// misses none, and the moved keys of sources that stay.
 //
 // # Why no old value remains
 //
@@ -80,8 +80,8 @@ type Change struct {
 // Memcached is the memcached of an agent.
 type Memcached struct {
 	Server protocol.Server
-	// Scan visits the items of the memory file.
-	Scan func(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error)
+	// Scan visits and counts those items of the memory file for whose keys which returns true.
+	Scan func(ctx context.Context, order handover.Order, which func(key []byte) bool, visit func(*memfile.Item) error) (memfile.Report, error)
 	// Run identifies the running process of memcached; empty while none runs.
 	Run func() string
 	// Reserve reports whether the container has room for so many bytes more, until release is called. It may be called
@@ -122,7 +122,7 @@ type Progress struct {
 	// twice the time of the last sweep and of the pause after it.
 	Stale time.Duration
 	// Deleted is the number of items that were deleted because the sides differed, or only the target had them, Purged that of the
-	// items that the sources deleted at the close.
+	// items that the sources deleted at the close: those that stay.
 	Deleted, Purged int64
 	// Error is why a source can't be reached; nil if all can. The target tries again.
 	Error error

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -23,11 +22,10 @@ import (
 const (
 	// fewChanges is the fraction of the items that may change in a sweep when all are copied. After maxSweeps, more may.
 	fewChanges, maxSweeps = 0.005, 5
-	// The pause between two sweeps is pauseShare times as long as a sweep: clients need the processor.
-	pauseShare         = 4
-	minPause, maxPause = 50 * time.Millisecond, 10 * time.Second
-	retryInterval      = time.Second
-	progressInterval   = 250 * time.Millisecond
+	// sweepInterval is between two sweeps.
+	sweepInterval    = 50 * time.Millisecond
+	retryInterval    = time.Second
+	progressInterval = 250 * time.Millisecond
 	// purges is how often the items of a source are listed and deleted: a scan can miss an item.
 	purges = 3
 	// sampleKeys is how many random keys show from which shards keys come.
@@ -60,10 +58,9 @@ func Run(ctx context.Context, t Target) error {
 		case errors.Is(err, ErrUnproven), errors.Is(err, ErrNoMemory), errors.Is(err, ErrImpossible):
 			return err
 		}
-		took := time.Since(began)
-		pause := min(max(minPause, pauseShare*took), maxPause)
+		took, pause := time.Since(began), sweepInterval
 		if err != nil {
-			pause = max(pause, retryInterval)
+			pause = retryInterval
 			t.Log.Info("Keys of other shards are incomplete, and the agent tries again", "reason", err)
 		}
 		r.update(func(p *Progress) {
@@ -119,7 +116,6 @@ type source struct {
 	pairs *pairs
 	// runs are the processes of the pairs, flushes their flush_alls at the last sweep.
 	runs, flushes [2]string
-	pace          peerlink.Pace
 
 	// Of a sweep.
 	step    Step
@@ -127,7 +123,6 @@ type source struct {
 	flushed [2]string
 	changes int64
 	todo    []task
-	wait    time.Duration
 
 	sweeps int
 	copied bool
@@ -165,13 +160,10 @@ func (r *receiver) prepare() (err error) {
 		return err
 	}
 	for ordinal := range sources(r.moves) {
-		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal, pace: newPace(r.share())}
+		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal}
 	}
 	return nil
 }
-
-// share is how many connections at most use a shard at the same time: a target has one to each source, a source one of each target.
-func (r *receiver) share() int { return max(len(r.Change.From), len(r.Change.To)) }
 
 func (r *receiver) close() {
 	for _, s := range r.sources {
@@ -227,8 +219,8 @@ func (r *receiver) sweep(ctx context.Context, step Step) error {
 	}
 	r.update(func(p *Progress) { p.Total = r.sum(func(s *source) int64 { return s.moved }) }, false)
 	_ = r.each(func(s *source) error { return s.scan(ctx) })
-	_, err = r.Scan(ctx, handover.AnyOrder, func(found *memfile.Item) error {
-		if s := r.sourceOf(found.Key); s != nil && s.err == nil {
+	_, err = r.Scan(ctx, handover.AnyOrder, func(key []byte) bool { return r.sourceOf(key) != nil }, func(found *memfile.Item) error {
+		if s := r.sourceOf(found.Key); s.err == nil {
 			s.fail(s.visit(ctx, ours, found))
 		}
 		return ctx.Err()
@@ -251,7 +243,7 @@ func (r *receiver) sum(of func(*source) int64) (sum int64) {
 
 // sourceOf returns the old owner of a key that moves to the target; nil if there is nothing to do about the key.
 func (r *receiver) sourceOf(key []byte) *source {
-	if string(key) == wire.DiscoveryItem || r.moves.to.Shard(key) != r.Ordinal {
+	if !isClients(key) || r.moves.to.Shard(key) != r.Ordinal {
 		return nil
 	}
 	return r.sources[r.moves.from.Shard(key)]
@@ -308,16 +300,16 @@ func (s *source) connect(ctx context.Context) error {
 	if s.pipes[ours] != nil {
 		return nil
 	}
-	order := handover.AnyOrder
+	order := counted
 	if s.step == Copy {
 		order = verified
 	}
 	remote := s.remote(s.ordinal)
-	s.moved = 0
-	_, err := remote.Scan(ctx, order, func(*memfile.Item) error { s.moved++; return nil })
+	report, err := remote.Scan(ctx, order, nil, nil)
 	if err != nil {
 		return err
 	}
+	s.moved = report.Items
 	var runs [2]string
 	for at, m := range [...]Memcached{theirs: remote, ours: s.Memcached} {
 		if s.pipes[at], err = openPipe(ctx, m); err != nil {
@@ -330,10 +322,11 @@ func (s *source) connect(ctx context.Context) error {
 		s.runs, s.flushes, s.sweeps, s.copied = runs, [2]string{}, 0, false
 	}
 	if s.pairs != nil {
-		s.pairs.each(func(_ uint64, p *pair) {
+		s.pairs.each(func(_ uint64, p pair) pair {
 			if p.seen = [2]bool{}; others { // what a sweep that failed has seen doesn't count
-				*p = pair{}
+				p = pair{}
 			}
+			return p
 		})
 	}
 	return nil
@@ -349,10 +342,10 @@ func (s *source) scan(ctx context.Context) error {
 	}
 	s.changes = 0
 	order := handover.AnyOrder
-	if s.step == Copy && s.sweeps == 0 { // the target evicts the coldest ones
+	if s.step == Copy && s.sweeps == 0 && s.Ordinal < len(s.Change.From) { // it has no room for all, and keeps the last ones
 		order = handover.ColdFirst
 	}
-	_, err := s.pipes[theirs].Scan(ctx, order, func(found *memfile.Item) error { return s.visit(ctx, theirs, found) })
+	_, err := s.pipes[theirs].Scan(ctx, order, nil, func(found *memfile.Item) error { return s.visit(ctx, theirs, found) })
 	if err != nil {
 		return fmt.Errorf("reading what it has: %w", err)
 	}
@@ -374,11 +367,10 @@ func (s *source) complete(ctx context.Context, at side) error {
 // visit decides about an item that the scan of one side shows.
 func (s *source) visit(ctx context.Context, at side, found *memfile.Item) error {
 	hash := peerlink.KeyHash(s.seed, found.Key)
-	var p pair
-	s.pairs.update(hash, at == theirs, func(of *pair) {
-		of.show(at, found.CAS, found.Expires)
-		p = *of
-	})
+	p, known := s.pairs.find(hash)
+	if shown := p.shown(at, found.CAS, found.Expires); (known || at == theirs) && s.pairs.set(hash, shown) {
+		p = shown
+	}
 	if s.flushes[at] != "" && s.flushes != s.flushed && p.exists() {
 		p.state = [2]state{changed, changed} // also what a scan shows may be flushed
 	}
@@ -393,7 +385,7 @@ func (s *source) visit(ctx context.Context, at side, found *memfile.Item) error 
 	return s.apply(ctx)
 }
 
-// apply does what is to do, at the limited rate. Both items of a key that is compared are read before others are changed.
+// apply does what is to do. Both items of a key that is compared are read before others are changed.
 func (s *source) apply(ctx context.Context) error {
 	for _, part := range []struct {
 		action
@@ -416,9 +408,8 @@ func (s *source) apply(ctx context.Context) error {
 		}
 	}
 	s.changes += int64(len(s.todo))
-	wait := s.wait
-	s.todo, s.wait = s.todo[:0], 0
-	return peerlink.Sleep(ctx, wait)
+	s.todo = s.todo[:0]
+	return ctx.Err()
 }
 
 // note notes the source's item of a comparison.
@@ -445,9 +436,8 @@ func (s *source) push(t *task, found *item) error { return s.transfer(ours, t, f
 // transfer stores the item of one side in the other one, if that has its item of the pair, or as long as no client uses it.
 func (s *source) transfer(from side, t *task, found *item) error {
 	to := from.other()
-	var p pair
-	hasSlot := s.pairs.update(t.hash, s.step == Copy && found != nil, func(of *pair) { p = *of })
-	if found == nil || s.step == Copy && !hasSlot {
+	p, known := s.pairs.find(t.hash)
+	if found == nil || s.step == Copy && !known && !s.pairs.set(t.hash, p) {
 		return s.drop(t, to)
 	}
 	compare := p.cas[to]
@@ -457,9 +447,6 @@ func (s *source) transfer(from side, t *task, found *item) error {
 		s.update(func(p *Progress) { p.Moved++ }, false)
 	case !p.exists():
 		return nil
-	}
-	if wait := s.pace.Add(int64(len(found.key)+len(found.value)), time.Now()); wait > 0 {
-		s.wait = wait
 	}
 	var at time.Time
 	if found.expires != 0 {
@@ -484,16 +471,21 @@ func (s *source) transfer(from side, t *task, found *item) error {
 
 // pair notes that both sides are equal.
 func (s *source) pair(hash uint64, cas [2]uint64, expires [2]uint32) {
-	s.pairs.update(hash, true, func(p *pair) { p.cas, p.expires, p.state = cas, expires, [2]state{same, same} })
+	p, _ := s.pairs.find(hash)
+	p.cas, p.expires, p.state = cas, expires, [2]state{same, same}
+	s.pairs.set(hash, p)
 }
 
 // unpair lets a key be no pair. As long as clients use the source only, its item isn't pulled again before it changes.
 func (s *source) unpair(t *task) {
-	s.pairs.update(t.hash, false, func(p *pair) {
-		if *p = (pair{seen: p.seen}); s.step == Copy && t.at == theirs {
-			p.cas[theirs], p.expires[theirs], p.state[theirs] = t.item.cas, t.item.expires, same
-		}
-	})
+	p, known := s.pairs.find(t.hash)
+	if !known {
+		return
+	}
+	if p = (pair{seen: p.seen}); s.step == Copy && t.at == theirs {
+		p.cas[theirs], p.expires[theirs], p.state[theirs] = t.item.cas, t.item.expires, same
+	}
+	s.pairs.set(t.hash, p)
 }
 
 // drop deletes an item from these sides.
@@ -559,18 +551,21 @@ func (r *receiver) deleteUnpaired(ctx context.Context) error {
 	return r.each(func(s *source) error { return s.pipes[ours].check() })
 }
 
-// purge deletes the source's items of the keys that moved.
+// purge deletes the source's items of the keys that moved, unless they go with the shard.
 func (s *source) purge(ctx context.Context) error {
+	if s.ordinal >= len(s.Change.To) {
+		s.close()
+		return nil
+	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	for range purges {
-		var n int64
-		err := s.pipes[theirs].purge(ctx, s.share(), func(*memfile.Item) bool { n++; return true }, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
+		shown, err := s.pipes[theirs].purge(ctx, nil, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
 		if err != nil {
 			return fmt.Errorf("deleting what moved: %w", err)
 		}
-		if n == 0 {
+		if shown == 0 {
 			break
 		}
 	}

@@ -22,8 +22,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
-// owners are the only source of a change from two shards to one, and the target.
+// owners are the only source of a change, and the target.
 type owners struct {
+	change   Change
 	t        *testing.T
 	network  fake.Network
 	servers  [2]*fake.Server
@@ -40,8 +41,9 @@ type owners struct {
 }
 
 func newOwners(t *testing.T) *owners {
-	o := &owners{t: t}
-	of, err := ring.New(ring.Jump, servers(2))
+	s := servers(2)
+	o := &owners{t: t, change: Change{ring.Ketama, s, []string{s[1], s[0]}}}
+	of, err := ring.New(o.change.Ring, o.change.From)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +87,16 @@ func (o *owners) memcached(at side) Memcached {
 			return fmt.Sprint(run)
 		},
 		Reserve: func(int64) (func(), bool) { return func() {}, true },
-		Scan: func(_ context.Context, _ handover.Order, visit func(*memfile.Item) error) (none memfile.Report, err error) {
+		Scan: func(_ context.Context, _ handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (report memfile.Report, err error) {
 			server := o.servers[at]
 			if at == theirs && o.shown != nil {
 				server = o.shown
 			}
 			server.Each(func(key string, item fake.Item, cas uint64, expires uint32) {
+				if !which([]byte(key)) {
+					return
+				}
+				report.Items++
 				for range map[bool]int{true: 2}[key == o.twice] {
 					err = visit(&memfile.Item{Key: []byte(key), CAS: cas, Expires: expires})
 				}
@@ -101,7 +107,7 @@ func (o *owners) memcached(at side) Memcached {
 			if err == nil && o.onScan != nil {
 				err = o.onScan(at)
 			}
-			return none, err
+			return report, err
 		},
 	}
 }
@@ -119,7 +125,7 @@ func (o *owners) run(script func(sweep int) Step) {
 	defer cancel()
 	sweep := 0
 	err = Run(ctx, Target{
-		Memcached: o.memcached(ours), Change: Change{ring.Jump, servers(2), servers(1)}, Key: testKey, Log: log,
+		Memcached: o.memcached(ours), Change: o.change, Key: testKey, Log: log,
 		Dial: func(context.Context, int) (net.Conn, error) {
 			near, far := fake.Pipe()
 			go func() {
@@ -240,6 +246,17 @@ func TestChangesReachTheOtherOwner(t *testing.T) {
 			}
 		}))
 	}
+}
+
+func TestSourceThatLeavesKeepsItsItems(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.change.To = servers(1)
+		o.run(func(sweep int) Step { return []Step{Copy, Copy, Copy, Published, Close}[min(sweep, 5)-1] })
+		if theirs, ours := len(o.servers[theirs].Items()), len(o.servers[ours].Items()); theirs != len(o.keys) || ours != theirs || o.progress.Purged > 0 {
+			t.Errorf("the source has %d items, the target %d, of %d: %+v", theirs, ours, len(o.keys), o.progress)
+		}
+	})(t)
 }
 
 // A pair whose source has changed is none after the close, also if the target neither gets the value nor sees that.

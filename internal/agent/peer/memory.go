@@ -40,11 +40,15 @@ func (m *Memory) Verify(ctx context.Context) error {
 
 // Scan visits all items of a memcached that runs.
 func (m *Memory) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+	return m.scanRunning(ctx, order, nil, visit)
+}
+
+func (m *Memory) scanRunning(ctx context.Context, order handover.Order, which func(*memfile.Item) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 	clock, err := memfile.ClockOfRunning(ctx, m.Client.Server)
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
-	return m.scan(clock, order, visit)
+	return m.scan(clock, order, which, visit)
 }
 
 // ScanSaved visits all items that memcached has saved.
@@ -53,15 +57,16 @@ func (m *Memory) ScanSaved(order handover.Order, visit func(*memfile.Item) error
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
-	return m.scan(clock, order, visit)
+	return m.scan(clock, order, nil, visit)
 }
 
-func (m *Memory) scan(clock memfile.Clock, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
+func (m *Memory) scan(clock memfile.Clock, order handover.Order, which func(*memfile.Item) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 	file, err := datadir.OpenMemory(m.DataDir, m.Arguments, m.Version)
 	if err != nil {
 		return memfile.Report{}, err
 	}
 	defer file.Close()
+	file.Which = which
 	m.mu.Lock()
 	clock.Clock = clock.Best(m.clock)
 	m.clock = clock.Clock

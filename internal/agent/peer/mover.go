@@ -13,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/scaling"
 )
 
@@ -40,11 +41,11 @@ type Moved struct {
 
 // Run returns when the change is closed, or can't be warm, or the purge is done, or the context is done.
 func (m *Mover) Run(ctx context.Context) {
+	defer memory.Use(memory.Handover)()
 	if step := m.Request.Step; step == wire.ScalingPurge || step == wire.ScalingCount {
 		m.purge(ctx)
 		return
 	}
-	defer memory.Use(memory.Handover)()
 	key, err := readKey(m.ScalingKey)
 	if err != nil {
 		m.report(ctx, wire.ScalingStatus{Problem: err.Error()})
@@ -128,7 +129,7 @@ func (m *Mover) dial(ctx context.Context, ordinal int) (net.Conn, error) {
 	if status.Scaling == nil || status.PodIP == "" || status.HandoverPort == 0 {
 		return nil, errors.New("the agent of the shard can't move keys yet")
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(status.PodIP, strconv.Itoa(status.HandoverPort)))
+	return ofMoves.dial(nil)(ctx, "tcp", net.JoinHostPort(status.PodIP, strconv.Itoa(status.HandoverPort)))
 }
 
 // services returns what the handover port serves besides handovers: the items of keys that get other owners.
@@ -163,5 +164,10 @@ var errNotServing = errors.New("memcached does not serve clients now")
 
 // movable returns the memcached of a memory, between whose shards keys move.
 func (m *Memory) movable(c Config, run func() string) scaling.Memcached {
-	return scaling.Memcached{Server: m.Client.Server, Scan: m.Scan, Run: run, Reserve: m.Reserve, Owner: c.Owner, Ordinal: c.Ordinal}
+	server := m.Client.Server
+	server.DialContext = ofMoves.dial(server.DialContext)
+	scan := func(ctx context.Context, order handover.Order, which func(key []byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+		return m.scanRunning(ctx, order, ofMoves.scan(ctx, which), visit)
+	}
+	return scaling.Memcached{Server: server, Scan: scan, Run: run, Reserve: m.Reserve, Owner: c.Owner, Ordinal: c.Ordinal}
 }

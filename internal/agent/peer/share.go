@@ -1,0 +1,110 @@
+package peer
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
+)
+
+const (
+	// processorShare is the part of one processor that an agent uses while keys move. Clients, for which memcached needs the
+	// processor, wait as long as it is busy.
+	processorShare = 0.2
+	// bytesPerSecond is how much it sends and receives.
+	bytesPerSecond = 50 << 20
+	// A rest costs time of the processor too, so there is none below shortestRest. longestRest limits what one long work costs,
+	// such as a garbage collection.
+	shortestRest, longestRest = 20 * time.Millisecond, time.Second
+	// restItems is after how many items of the memory file an agent may have to rest.
+	restItems = 250
+)
+
+// share lets an agent rest whenever it has used more than its part of the processor or of the network. Without connections and
+// scans that use it, an agent is not limited.
+type share struct {
+	// processor returns how long the process has used the processor since it started.
+	processor func() time.Duration
+
+	mu   sync.Mutex
+	used time.Duration
+	// due is when the agent has rested for all its work.
+	due time.Time
+}
+
+// ofMoves is that of all moves of keys between shards.
+var ofMoves = &share{processor: processorTime}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only for invalid arguments
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// rest waits until the agent may work again after it has moved so many bytes, or until the context is done.
+func (s *share) rest(ctx context.Context, bytes int) {
+	_ = peerlink.Sleep(ctx, s.wait(bytes, time.Now()))
+}
+
+func (s *share) wait(bytes int, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := s.processor()
+	costs := max(float64(used-s.used)/processorShare, float64(bytes)/bytesPerSecond*float64(time.Second))
+	s.used = used
+	// Time in which there was nothing to do is not made up for.
+	if s.due.Before(now) {
+		s.due = now
+	}
+	if s.due = s.due.Add(time.Duration(costs)); s.due.After(now.Add(longestRest)) {
+		s.due = now.Add(longestRest)
+	}
+	if wait := s.due.Sub(now); wait >= shortestRest {
+		return wait
+	}
+	return 0
+}
+
+// dial lets the connections of another function rest.
+func (s *share) dial(dial protocol.DialContext) protocol.DialContext {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial.OrTCP()(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return restingConn{conn, s}, nil
+	}
+}
+
+// scan lets a scan of the items for whose keys which returns true rest.
+func (s *share) scan(ctx context.Context, which func(key []byte) bool) func(*memfile.Item) bool {
+	n := 0
+	return func(item *memfile.Item) bool {
+		if n++; n%restItems == 0 {
+			s.rest(ctx, 0)
+		}
+		return which(item.Key)
+	}
+}
+
+// restingConn rests after each piece of an answer, and before each request.
+type restingConn struct {
+	net.Conn
+	share *share
+}
+
+func (c restingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.share.rest(context.Background(), n)
+	return n, err
+}
+
+func (c restingConn) Write(p []byte) (int, error) {
+	c.share.rest(context.Background(), len(p))
+	return c.Conn.Write(p)
+}
