@@ -45,7 +45,7 @@ func limit(more int64) {
 	defer used.Unlock()
 	percent := 25
 	if used.bytes += more; used.bytes > 0 {
-		percent = 100
+		percent = 50
 	}
 	debug.SetGCPercent(percent)
 	debug.SetMemoryLimit(forAll + used.bytes)

@@ -15,7 +15,7 @@ import (
 const (
 	// processorShare is the part of one processor that an agent uses while keys move. Clients, for which memcached needs the
 	// processor, wait as long as it is busy.
-	processorShare = 0.2
+	processorShare = 0.15
 	// bytesPerSecond is how much it sends and receives.
 	bytesPerSecond = 50 << 20
 	// A rest costs time of the processor too, so there is none below shortestRest. longestRest limits what one long work costs,
