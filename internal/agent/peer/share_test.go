@@ -12,7 +12,7 @@ import (
 )
 
 func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
-	const works, work = 1000, 3 * time.Millisecond
+	const works, work = 1000, 300 * time.Microsecond
 	each := time.Duration(float64(work) / processorShare)
 	for name, c := range map[string]struct {
 		uses  time.Duration // of the processor, by each work
