@@ -173,16 +173,6 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		})
 	}
 	var could []Action
-	switch {
-	case maps.Equal(p.brought, pod.Annotations):
-	case p.missed == nil && p.brought != nil && cl.Misses():
-		could = append(could, act("misses a change", func() {
-			cl.Watcher.Missed(p)
-			p.missed = maps.Clone(pod.Annotations)
-		})...)
-	case !maps.Equal(p.missed, pod.Annotations):
-		could = append(could, act("is brought its annotations", func() { p.bring(pod) })...)
-	}
 	c := Container(pod)
 	switch {
 	case p.Runs && p.Image != c.Image:
@@ -225,6 +215,16 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		could = append(could, act("serves", func() { p.Serves = true })...)
 	case p.Serves && p.Items < ItemsPerShard:
 		could = append(could, act("is filled by its clients", func() { p.Items = ItemsPerShard })...)
+	}
+	switch { // last, as a kubelet can stop the container for a change before it brings the annotations of that change
+	case maps.Equal(p.brought, pod.Annotations):
+	case p.missed == nil && p.brought != nil && cl.Misses():
+		could = append(could, act("misses a change", func() {
+			cl.Watcher.Missed(p)
+			p.missed = maps.Clone(pod.Annotations)
+		})...)
+	case !maps.Equal(p.missed, pod.Annotations):
+		could = append(could, act("is brought its annotations", func() { p.bring(pod) })...)
 	}
 	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && p.Moved().Problem == "" && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
 		could = append(could, act(fmt.Sprintf("completes step %s of scaling %s", r.Step, r.ID), func() { cl.move(p, r) })...)

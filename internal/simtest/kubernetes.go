@@ -331,10 +331,10 @@ func ShardOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// The versions of memcached in this world. Nothing depends on which ones exist elsewhere.
+// The versions of memcached in this world. All but the oldest may have TLS and authentication.
 const (
 	Oldest = "1.6.18"
-	Middle = "1.6.38"
+	Middle = "1.6.44"
 	Newest = "1.6.45"
 	Later  = "1.6.46"
 	// Missing is a version that no registry has.

@@ -347,10 +347,7 @@ func backsUp(w *World) {
 	})
 }
 
-func deletes(w *World) {
-	w.must(simtest.Get[*v1beta1.Memcached](w.Server, "cache") != nil, "there is no Memcached to delete")
-	w.remove("cache")
-}
+func deletes(w *World) { w.remove("cache") }
 
 // abandons deletes the Memcached without its shards.
 func abandons(w *World) { w.orphan(simtest.Get[*v1beta1.Memcached](w.Server, "cache")) }
@@ -441,6 +438,7 @@ func (s scenario) play(w *World, fault func(*World)) *World {
 	if s.begins != nil {
 		makes(s.begins)(w)
 		w.Rest()
+		w.must(strings.Contains(w.End(), "Degraded=False"), "it begins as\n%s", w.End())
 	}
 	w.writes = 0
 	if fault != nil {
