@@ -64,9 +64,7 @@ func (p *checkedPair) fill() {
 	p.old.Run()
 	others := items.New("other", otherItems, p.old.Address())
 	defer others.Close()
-	if err := others.Fill(); err != nil {
-		p.t.Fatal(err)
-	}
+	pods.Must(p.t, others.Fill())
 	p.router.WaitFor(p.old)
 }
 
@@ -262,9 +260,7 @@ func (p *checkedPair) relay(n int) {
 	port := strconv.Itoa(p.old.HandoverPort)
 	p.old.Wrap = []string{"env", "POD_IP=" + address}
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	pods.Must(p.t, err)
 	p.wire = &wire{}
 	var running sync.WaitGroup
 	p.t.Cleanup(func() {

@@ -30,9 +30,7 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 			address = s.MetricsAddress()
 		}
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		defer conn.Close()
 		if i%2 == 0 { // half of a request
 			_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\n", agentwire.StatusPath)
@@ -43,9 +41,7 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	}
 	wantProbes(s)
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Command.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	if len(open) > bound+scrapes+others {
 		t.Errorf("the agent has %d open files", len(open))
 	}

@@ -66,9 +66,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 			t.Fatalf("%d new children, want two orphans", len(orphans))
 		}
 		for _, orphan := range orphans {
-			if err := syscall.Kill(orphan, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, syscall.Kill(orphan, syscall.SIGKILL))
 		}
 		// A zombie stays a child.
 		if !pods.Eventually(func() bool { return len(childrenOf(t, pid, "")) <= len(before) }) {
@@ -86,9 +84,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 	if len(memcached) != 1 {
 		t.Fatalf("children %v", memcached)
 	}
-	if err := syscall.Kill(memcached[0], syscall.SIGSEGV); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, syscall.Kill(memcached[0], syscall.SIGSEGV))
 	if status := s.Exit(); status != 128+int(syscall.SIGSEGV) {
 		t.Errorf("status %d", status)
 	}
@@ -99,9 +95,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 func childrenOf(t testing.TB, parent int, state string) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	var children []int
 	for _, file := range stats {
 		stat, err := os.ReadFile(file)
@@ -111,9 +105,7 @@ func childrenOf(t testing.TB, parent int, state string) []int {
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if (state == "" || fields[0] == state) && fields[1] == strconv.Itoa(parent) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			children = append(children, pid)
 		}
 	}

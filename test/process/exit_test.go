@@ -18,9 +18,7 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 		want    string
 	}{
 		"a data directory that is not writable": {func(t *testing.T, s *pods.Shard) {
-			if err := os.Chmod(s.Data, 0o555); err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, os.Chmod(s.Data, 0o555))
 		}, "the data directory must be writable"},
 		"no data directory": {func(_ *testing.T, s *pods.Shard) { s.Data = filepath.Join(s.Dir, "missing") }, "the data directory must be writable"},
 		"arguments that memcached rejects": {func(_ *testing.T, s *pods.Shard) {

@@ -33,9 +33,7 @@ func runLimited(t *testing.T, version string) (s *pods.Shard, pid int, most int6
 	s.Memcached = pods.MemcachedPath(version)
 	cgroup := filepath.Join(s.Dir, "cgroup")
 	pods.MakeDir(t, cgroup)
-	if err := os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(limit.AsDec().String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(limit.AsDec().String()), 0o644))
 	contain(s, "mount --bind "+cgroup+" /sys/fs/cgroup")
 	s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, fmt.Sprintf("%q", strconv.Itoa(s.Port)), 1))
 	status := s.Run()
@@ -45,9 +43,7 @@ func runLimited(t *testing.T, version string) (s *pods.Shard, pid int, most int6
 func anonymous(t *testing.T, pid int) int64 {
 	t.Helper()
 	kib, err := strconv.ParseInt(pods.ProcStatus(t, pid, "RssAnon"), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return kib << 10
 }
 
@@ -81,9 +77,7 @@ func TestRequestWithoutAnEndDoesNotUseUpTheMemory(t *testing.T) {
 		t.Fatal("the agent doesn't limit memcached's memory")
 	}
 	conn, err := net.Dial("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer conn.Close()
 	_, err = conn.Write([]byte("get "))
 	text, peak := bytes.Repeat([]byte("keys"), 64<<10), int64(0)
@@ -108,9 +102,7 @@ func TestAnswersThatAreNotReadDoNotUseUpTheMemory(t *testing.T) {
 			var conns []net.Conn
 			for range 300 {
 				conn, err := net.Dial("tcp", s.Address())
-				if err != nil {
-					t.Fatal(err)
-				}
+				pods.Must(t, err)
 				defer conn.Close()
 				_, _ = conn.Write(request) // memcached may close it
 				conns = append(conns, conn)

@@ -97,9 +97,7 @@ func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 			for range 1100 {
 				dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 7)}}
 				conn, err := dialer.Dial("tcp", s.Address())
-				if err != nil {
-					t.Fatal(err)
-				}
+				pods.Must(t, err)
 				defer conn.Close()
 				if _, err := fmt.Fprint(conn, "mn\r\n"); err != nil {
 					break

@@ -37,9 +37,7 @@ func TestShardServesWithoutMetrics(t *testing.T) {
 	t.Parallel()
 	s := pods.NewShard(t)
 	listener, err := net.Listen("tcp", s.MetricsAddress())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer listener.Close()
 	s.Run()
 	wantProbes(s)
@@ -60,9 +58,7 @@ func TestUsableConnectionsAreTheTrueLimit(t *testing.T) {
 				usable := s.Metrics(t, "").Values["memcached_agent_usable_connections"]
 				for range 400 {
 					conn, err := net.Dial("tcp", s.Address())
-					if err != nil {
-						t.Fatal(err)
-					}
+					pods.Must(t, err)
 					defer conn.Close()
 				}
 				m := s.Metrics(t, "")

@@ -97,9 +97,7 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 	t.Run("outside of a pod, where there is no termination log", func(t *testing.T) {
 		t.Parallel()
 		s := pods.NewShard(t)
-		if err := os.Remove(s.TerminationLog()); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, os.Remove(s.TerminationLog()))
 		status, stdout := preflight(s, s.Arguments())
 		if want := fmt.Sprintf("{\"version\":%q}\n", pods.Newest); status != 0 || stdout != want {
 			t.Errorf("status %d, stdout %q", status, stdout)

@@ -48,18 +48,14 @@ func testOptions(t *testing.T) copy.Options {
 func save(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwire.Outcome {
 	t.Helper()
 	outcome, err := copy.Save(t.Context(), bucket, task, testOptions(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return outcome
 }
 
 func load(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwire.Outcome {
 	t.Helper()
 	outcome, err := copy.Load(t.Context(), bucket, task, testOptions(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	return outcome
 }
 

@@ -101,9 +101,7 @@ exec %s "$@"`, gate, real))
 				t.Errorf("%s: /healthz: %d, %v", phase, code, err)
 			}
 		}
-		if err := os.Remove(gate); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, os.Remove(gate))
 		s.WaitForProbe("/readyz")
 		pods.WantWarm(t, s.Status(), 1000)
 		if n := pods.Count(t, s.Address(), 1000); n != 1000 {
@@ -128,18 +126,14 @@ func TestAgentKeepsItsConnectionWhenAnAnswerIsLate(t *testing.T) {
 	if !pods.Eventually(func() bool { return pods.Greet(s.Address()) != nil }) {
 		t.Fatal("the clients don't occupy the connections")
 	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	if !pods.Eventually(func() bool { return len(childrenOf(t, s.Command.Process.Pid, "T")) > 0 }) {
 		t.Fatal("memcached does not stop")
 	}
 	if up := s.Metrics(t, "").Values["memcached_up"]; up != 0 {
 		t.Errorf("memcached_up is %v while memcached is stopped", up)
 	}
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, syscall.Kill(pid, syscall.SIGCONT))
 	if !pods.Eventually(func() bool { return s.Metrics(t, "").Values["memcached_up"] == 1 }) {
 		t.Fatal("the agent has no connection")
 	}
@@ -178,17 +172,13 @@ func occupy(address string, done <-chan struct{}) {
 func TestAgentIsSmallAndStatic(t *testing.T) {
 	t.Parallel()
 	info, err := os.Stat(pods.AgentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	t.Logf("%d bytes", info.Size())
 	if info.Size() > 8_000_000 {
 		t.Errorf("the agent has %d bytes, more than 8 MB", info.Size())
 	}
 	program, err := elf.Open(pods.AgentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer program.Close()
 	for _, segment := range program.Progs {
 		if segment.Type == elf.PT_INTERP {

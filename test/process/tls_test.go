@@ -88,9 +88,7 @@ func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
 			first := s.Run()
 			config := pods.ClientConfig(t, ca, nil)
 			long, err := tls.Dial("tcp", s.Address(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, err)
 			defer long.Close()
 			ctx, stop := context.WithCancel(t.Context())
 			var dials, failed atomic.Int64
@@ -194,16 +192,12 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 	var open []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, err)
 		defer conn.Close()
 		open = append(open, conn)
 	}
 	secured, err := tls.Dial("tcp", s.Address(), pods.ClientConfig(t, ca, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	defer secured.Close()
 	for _, conn := range append(open, secured) {
 		// A value that needs more than one read, in both directions.

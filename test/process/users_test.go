@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -116,26 +115,5 @@ func TestPasswordsRotateWithoutAFailedLogin(t *testing.T) {
 	clients.Wait()
 	if status := s.Status(); failed.Load() > 0 || status.PID != pid {
 		t.Errorf("%d logins failed; %+v", failed.Load(), status)
-	}
-}
-
-// One packet without a login kills older versions.
-func TestSetOfHugeSizeWithoutALoginDoesNotKillMemcached(t *testing.T) {
-	t.Parallel()
-	s := pods.NewUserShard(t)
-	s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsLogin...))
-	s.Put(map[string]string{"app": "secret"})
-	pid := s.Run().PID
-	for _, request := range []string{"set foo 0 0 2147483646\r\n", "set foo 0 0 -1\r\n", "mn\r\n", "\r\n", "\x80\x00\x00\x00"} {
-		conn, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = conn.Write([]byte(request))
-		_ = conn.Close()
-		s.WantLogin("app", "secret", true)
-	}
-	if status := s.Status(); status.PID != pid {
-		t.Errorf("memcached was restarted: %+v", status)
 	}
 }
