@@ -7,8 +7,10 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -65,6 +67,13 @@ func (c *CA) Issue(o Options) (certificate, key []byte) {
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	must(err)
 	return encode("CERTIFICATE", create(template, c.certificate, private, c.key)), encode("PRIVATE KEY", der)
+}
+
+// Fingerprint returns the SHA-256 of a certificate in PEM, as hexadecimal digits.
+func Fingerprint(certificate []byte) string {
+	block, _ := pem.Decode(certificate)
+	sum := sha256.Sum256(block.Bytes)
+	return hex.EncodeToString(sum[:])
 }
 
 func newTemplate(name string, o Options) *x509.Certificate {

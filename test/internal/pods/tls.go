@@ -53,10 +53,7 @@ func (s *TLSShard) Issue(ca *testcert.CA, o testcert.Options) string {
 	}
 	crt, key := ca.Issue(o)
 	s.Put(crt, key, ca.PEM())
-	pair, err := tls.X509KeyPair(crt, key)
-	Must(s.T, err)
-	sum := sha256.Sum256(pair.Certificate[0])
-	return hex.EncodeToString(sum[:])
+	return testcert.Fingerprint(crt)
 }
 
 // Loopback is where memcached serves the agent.
