@@ -16,10 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -202,40 +200,6 @@ func (a podAgents) Status(ctx context.Context, podIP string) (agentwire.Status, 
 	return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
 }
 
-// The cache doesn't even store such a spec, so nothing may be decided by what it stores.
-func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	env.Create("cache", "size: 2")
-	eventually("two shards", func() bool { return env.Get("cache").Status.Size == 2 })
-	policy := &networkingv1.NetworkPolicy{}
-	env.Read("cache", policy)
-	change := func(clients []networkingv1.NetworkPolicyPeer) {
-		env.Change("cache", func(m *v1beta1.Memcached) {
-			m.Spec.Size, m.Spec.Access.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
-		})
-	}
-	clients := slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 20)},
-	}}}}, 32)
-	change(clients)
-	eventually("it is rejected", func() bool {
-		c := meta.FindStatusCondition(env.Get("cache").Status.Conditions, v1beta1.ConditionDegraded)
-		return c.Reason == v1beta1.ReasonPodConfigurationTooLarge && strings.Contains(c.Message, "shorten")
-	})
-	m, after := env.Get("cache"), &networkingv1.NetworkPolicy{}
-	env.Read("cache", after)
-	env.Read("cache-1", &appsv1.ReplicaSet{})
-	if after.ResourceVersion != policy.ResourceVersion || len(m.Spec.Access.NetworkPolicy.AllowedClients) != len(clients) {
-		t.Errorf("the policy or the spec, with %d clients, was changed", len(m.Spec.Access.NetworkPolicy.AllowedClients))
-	}
-	change(clients[:1])
-	eventually("the shorter spec is applied", func() bool {
-		env.Read("cache", after)
-		return env.Get("cache").Status.Size == 1 && after.ResourceVersion != policy.ResourceVersion
-	})
-}
-
 // The cache omits what the operator doesn't read. Only its status and its finalizer are written.
 func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 	env := newEnv(t)
@@ -269,34 +233,6 @@ func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
 	}
 	got.Finalizers = nil
 	env.Must(admin.Update(env.Ctx, got)) // nothing waits for a backup
-}
-
-func TestExceededQuotaIsReportedAndRetried(t *testing.T) {
-	env := newEnv(t)
-	env.Must(admin.Create(env.Ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}}))
-	env.setQuota("none", "0")
-	env.Create("cache", "size: 1")
-	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.Namespace, Name: "cache"}}
-	if _, err := env.reconciler.Reconcile(env.Ctx, request); err == nil {
-		t.Fatal("no error, so no retry")
-	}
-	m := env.Get("cache")
-	env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", "exceeded quota")
-	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonRetrying, "; retrying")
-	env.setQuota("none", "9")
-	env.WantCondition(env.Converge("cache"), v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
-}
-
-// setQuota sets a quota and its status, as the quota controller does.
-func (env *testEnv) setQuota(name, hard string) {
-	env.Helper()
-	var quota corev1.ResourceQuota
-	env.Read(name, &quota)
-	quota.Spec.Hard = corev1.ResourceList{"count/replicasets.apps": resource.MustParse(hard)}
-	env.Must(admin.Update(env.Ctx, &quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}
-	env.Must(admin.Status().Update(env.Ctx, &quota))
 }
 
 func TestDeletedNamespaceGetsNoWrites(t *testing.T) {

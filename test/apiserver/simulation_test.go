@@ -1,18 +1,14 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	"github.com/memcached-operator/memcached-operator/test/sim"
@@ -39,58 +35,18 @@ func TestScenariosConvergeEquallyWithRealAPIServer(t *testing.T) {
 		"a set is deleted without its pod while shard 0 is replaced",
 		"a Service is deleted and can't be recreated",
 		"two constraints of one key",
-		"a version, and new pods get another image",
-		"a version, and all pods get another image",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
 			want, err := sim.PlayScenario(name, simtest.NewCluster(now, 1))
 			must(t, err)
-			namespace := fmt.Sprintf("scenario-%d", i)
-			cluster := realCluster(t, now, namespace)
-			if operations := mirroring[name]; operations != nil {
-				mirrors(t, namespace, operations)
-			}
-			got, err := sim.PlayScenario(name, cluster)
+			got, err := sim.PlayScenario(name, realCluster(t, now, fmt.Sprintf("scenario-%d", i)))
 			must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("it ends otherwise (-in memory +real):\n%s", diff)
 			}
 		})
-	}
-}
-
-// mirroring are the operations that the policy of a scenario matches.
-var mirroring = map[string][]admissionv1.OperationType{
-	"a version, and new pods get another image": {admissionv1.Create},
-	"a version, and all pods get another image": {admissionv1.Create, admissionv1.Update},
-}
-
-// mirrors creates a policy that has the pods of a namespace use a mirror of the registry that no node reaches, and waits until it applies.
-func mirrors(t *testing.T, namespace string, operations []admissionv1.OperationType) {
-	t.Helper()
-	expression := fmt.Sprintf(`Object{spec: Object.spec{containers: object.spec.containers.map(c,
-		Object.spec.containers{name: c.name, image: c.image.replace(%q, "docker.io/library/")})}}`, simtest.Upstream)
-	name := metav1.ObjectMeta{Name: "mirrors-" + namespace}
-	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.MutatingAdmissionPolicySpec{
-		FailurePolicy: new(admissionv1.Fail), ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: operations, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
-		Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeApplyConfiguration, ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: expression}}},
-	}}
-	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name.Name,
-		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}}}}
-	for _, o := range []client.Object{policy, binding} {
-		must(t, admin.Create(t.Context(), o))
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: simtest.Upstream + "memcached"}}}}
-		err := admin.Create(ctx, pod, client.DryRunAll)
-		return pod.Spec.Containers[0].Image == "docker.io/library/memcached", err
-	})
-	if err != nil {
-		t.Fatalf("waiting until the policy is applied: %v", err)
 	}
 }
 

@@ -140,6 +140,26 @@ func TestSecretOfHandoversIsCreatedOnceInAnUpdate(t *testing.T) {
 	}
 }
 
+// As after a downgrade to a release that doesn't know the fields.
+func TestProtectionThatIsStatedAgainChangesNothing(t *testing.T) {
+	modes := func(auth v1beta1.AuthMode, tls v1beta1.TLSMode) func(*v1beta1.MemcachedSpec) {
+		return func(s *v1beta1.MemcachedSpec) { s.Auth.Mode, s.TLS.Mode = auth, tls }
+	}
+	both := modes(v1beta1.AuthRequired, v1beta1.TLSRequired)
+	obs := plantest.Running(t, 2, both)
+	for reason, edit := range map[string]func(*v1beta1.MemcachedSpec){v1beta1.ReasonProtectionNotStated: modes("", ""), "": both} {
+		edit(&obs.Memcached.Spec)
+		p := plantest.Plan(obs)
+		var got shard.Problem
+		if p.Rejected != nil {
+			got = *p.Rejected
+		}
+		if a := p.Actions; got.Reason != reason || len(a.Apply)+len(a.Patch)+len(a.Delete)+len(a.ScaleIn) > 0 || p.IsDisruptive() {
+			t.Errorf("%+v, want %q; it does %+v", got, reason, a)
+		}
+	}
+}
+
 func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 	tls := func(s *v1beta1.MemcachedSpec) { s.TLS = v1beta1.TLSSpec{Mode: v1beta1.TLSRequired} }
 	for name, c := range map[string]struct {
