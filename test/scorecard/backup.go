@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,19 +21,10 @@ var (
 	claimSize = "64Mi"
 )
 
-// errNoStorage is the error of a cluster on which the test has nowhere to write a backup to.
-var errNoStorage = errors.New("the cluster has no default StorageClass, so the backup has no volume")
-
-// defaultClassAnnotations are true on the StorageClass of claims that name none.
-var defaultClassAnnotations = []string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"}
-
 // backupRestore tests that a backup copies the items of a Memcached to a volume, and that a restore reloads them
 // after the shards have lost them.
 func backupRestore(ctx context.Context, e *environment) error {
 	const shards = 2
-	if err := e.hasStorage(ctx); err != nil {
-		return err
-	}
 	i, err := e.createAvailable(ctx, "scorecard-backup", shards)
 	if err != nil {
 		return err
@@ -50,7 +39,7 @@ func backupRestore(ctx context.Context, e *environment) error {
 	}
 	backup, err := i.backup(ctx, claim.Name)
 	if err != nil {
-		return errors.Join(err, e.logClaim(ctx, claim))
+		return err
 	}
 	if err := i.flush(sets); err != nil {
 		return err
@@ -63,23 +52,6 @@ func backupRestore(ctx context.Context, e *environment) error {
 	}
 	e.logf("all items are back, with their values")
 	return nil
-}
-
-// hasStorage returns errNoStorage if the cluster has no default StorageClass.
-func (e *environment) hasStorage(ctx context.Context) error {
-	var classes storagev1.StorageClassList
-	if err := e.List(ctx, &classes); err != nil {
-		return fmt.Errorf("listing StorageClasses: %w", err)
-	}
-	for _, class := range classes.Items {
-		for _, annotation := range defaultClassAnnotations {
-			if class.Annotations[annotation] == "true" {
-				e.logf("StorageClass %s is the default", class.Name)
-				return nil
-			}
-		}
-	}
-	return errNoStorage
 }
 
 func (i *instance) generateName() metav1.ObjectMeta {
@@ -171,14 +143,5 @@ func (i *instance) flush(sets []*items.Set) error {
 		}
 	}
 	i.logf("flushed the shards")
-	return nil
-}
-
-// logClaim logs the phase of a claim, which a Job may wait for.
-func (e *environment) logClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	if err := e.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
-		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", claim.Name, err)
-	}
-	e.logf("PersistentVolumeClaim %s is %s", claim.Name, claim.Status.Phase)
 	return nil
 }

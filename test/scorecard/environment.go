@@ -126,11 +126,10 @@ func (e *environment) complete(result v1alpha3.TestResult, err error) v1alpha3.T
 }
 
 // isOfOperator reports whether the operator is the cause of an error. It is not if the API server is unreachable or
-// rejects the test itself, if the cluster lacks what the test requires, or if the test was interrupted.
+// rejects the test itself, or if the test was interrupted.
 func isOfOperator(err error) bool {
 	var unreachable *url.Error
-	return !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !errors.As(err, &unreachable) &&
-		!errors.Is(err, context.Canceled) && !errors.Is(err, errNoStorage)
+	return !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !errors.As(err, &unreachable) && !errors.Is(err, context.Canceled)
 }
 
 // suggestions returns where to look for the cause of an error.
@@ -144,7 +143,6 @@ func (e *environment) suggestions(err error) []string {
 		{meta.IsNoMatchError(err), "Install the operator first: the cluster has no CRD Memcached."},
 		{errors.Is(err, errNoOperator), "Check whether the operator runs: kubectl get pods -A -l app.kubernetes.io/name=memcached-operator. Then read its log."},
 		{errors.Is(err, context.Canceled), "Give the scorecard more time: --wait-time=5m."},
-		{errors.Is(err, errNoStorage), "Make a StorageClass the default: kubectl annotate storageclass NAME " + defaultClassAnnotations[0] + "=true"},
 	} {
 		if s.applies {
 			all = append(all, s.text)

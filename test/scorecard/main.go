@@ -6,7 +6,7 @@
 //
 //	pass   if the operator does what the test checks,
 //	fail   if it does not: errors say what the test observed, suggestions where to look,
-//	error  if the test could not run: no bundle, no permission, interrupted, no default StorageClass for backup-restore.
+//	error  if the test could not run: no bundle, no permission, interrupted.
 //
 // The bundle is at /bundle, and SCORECARD_NAMESPACE names the namespace to work in. A test creates a Memcached with a
 // generated name, so that tests can run in parallel, and deletes it at the end, also after a failure or an interrupt.
