@@ -121,7 +121,9 @@ func run(t *testing.T, from, seeds uint64, during time.Duration) map[string]int 
 		began              = time.Now()
 		lock               sync.Mutex
 		happened           = map[string]int{}
+		progress           = time.NewTicker(time.Minute)
 	)
+	defer progress.Stop()
 	goesOn := func(n uint64) bool {
 		return !(*first && failed.Load() > 0) && (n < seeds || during > 0 && time.Since(began) < during) //nolint:forbidigo // how long it may take is an argument
 	}
@@ -141,6 +143,11 @@ func run(t *testing.T, from, seeds uint64, during time.Duration) map[string]int 
 					failed.Add(1)
 					t.Fail()
 					fmt.Printf("seed %d, step %d: %s\n%s\nthe whole story: go -C test test ./sim -run TestInvariantsHold -seed %d\n\n", seed, w.step, w.broken, w.tail(*stories), seed)
+				}
+				select {
+				case <-progress.C:
+					fmt.Printf("%s: %d seeds, %d failed\n", time.Since(began).Round(time.Second), done.Load(), failed.Load())
+				default:
 				}
 			}
 		})
