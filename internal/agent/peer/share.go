@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 const (
-	// processorShare is the part of one processor that an agent uses while keys move. Clients, for which memcached needs the
-	// processor, wait as long as it is busy.
-	processorShare = 0.15
+	// An agent uses processorsShare of the processors of its container while keys move, and at most mostOfOne of one. Clients, for which
+	// memcached needs the processors, wait as long as they are busy.
+	processorsShare, mostOfOne = 0.075, 0.5
 	// bytesPerSecond is how much it sends and receives.
 	bytesPerSecond = 50 << 20
 	// A rest costs time of the processor too, so there is none below shortestRest. longestRest limits what one long work costs,
@@ -25,9 +26,11 @@ const (
 	restItems = 250
 )
 
-// share lets an agent rest whenever it has used more than its part of the processor or of the network. Without connections and
+// share lets an agent rest whenever it has used more than its part of the processors or of the network. Without connections and
 // scans that use it, an agent is not limited.
 type share struct {
+	// part is of one processor.
+	part float64
 	// processor returns how long the process has used the processor since it started.
 	processor func() time.Duration
 
@@ -38,7 +41,9 @@ type share struct {
 }
 
 // ofMoves is that of all moves of keys between shards.
-var ofMoves = &share{processor: processorTime}
+var ofMoves = &share{part: partOf(runtime.GOMAXPROCS(0)), processor: processorTime} // before the agent runs on one processor only
+
+func partOf(processors int) float64 { return min(processorsShare*float64(processors), mostOfOne) }
 
 func processorTime() time.Duration {
 	var usage syscall.Rusage
@@ -55,7 +60,7 @@ func (s *share) wait(bytes int, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := s.processor()
-	costs := max(float64(used-s.used)/processorShare, float64(bytes)/bytesPerSecond*float64(time.Second))
+	costs := max(float64(used-s.used)/s.part, float64(bytes)/bytesPerSecond*float64(time.Second))
 	s.used = used
 	// Time in which there was nothing to do is not made up for.
 	if s.due.Before(now) {

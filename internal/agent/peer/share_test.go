@@ -13,7 +13,7 @@ import (
 
 func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
 	const works, work = 1000, 300 * time.Microsecond
-	each := time.Duration(float64(work) / processorShare)
+	each := time.Duration(float64(work) / partOf(2))
 	for name, c := range map[string]struct {
 		uses  time.Duration // of the processor, by each work
 		bytes int
@@ -31,7 +31,7 @@ func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var used time.Duration
-			s := &share{processor: func() time.Duration { return used }}
+			s := &share{part: partOf(2), processor: func() time.Duration { return used }}
 			began := time.Now()
 			now := began
 			for n := range works {
@@ -51,13 +51,21 @@ func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
 	}
 }
 
+func TestShareGrowsWithTheProcessorsToHalfOfOne(t *testing.T) {
+	for processors, want := range map[int]float64{1: 0.075, 2: 0.15, 4: 0.3, 8: 0.5, 64: 0.5} {
+		if got := partOf(processors); got != want {
+			t.Errorf("of %d processors, an agent uses %v of one, want %v", processors, got, want)
+		}
+	}
+}
+
 // What a shard lists, copies and deletes goes through its connections and scans.
 func TestConnectionsAndScansOfMovesRest(t *testing.T) {
 	var network fake.Network
 	fake.New().Serve(&network, "memcached:11211")
 	defer network.Close()
 	former, rests := ofMoves, 0
-	ofMoves = &share{processor: func() time.Duration { rests++; return 0 }}
+	ofMoves = &share{part: 1, processor: func() time.Duration { rests++; return 0 }}
 	t.Cleanup(func() { ofMoves = former })
 
 	memory := &Memory{Client: process.NewClient(protocol.Server{Address: "memcached:11211", DialContext: network.DialContext})}
