@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,17 +46,10 @@ type testEnv struct {
 
 var namespaces atomic.Int64
 
-// parallel has the names of the tests that run beside others.
-var parallel sync.Map
-
-// newEnv returns an environment of a test. A test that isn't a case of another one runs beside others.
-func newEnv(t testing.TB) *testEnv {
+// newEnv returns an environment of a test, which runs beside others.
+func newEnv(t *testing.T) *testEnv {
 	t.Helper()
-	if test, ok := t.(*testing.T); ok && !strings.Contains(t.Name(), "/") {
-		if _, again := parallel.LoadOrStore(t.Name(), true); !again {
-			test.Parallel()
-		}
-	}
+	t.Parallel()
 	env := &testEnv{Env: simtest.NewEnv(t, admin, fmt.Sprintf("memcached-%d", namespaces.Add(1)))}
 	env.Must(admin.Create(env.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace}}))
 	config := rest.CopyConfig(server.Operator)
@@ -101,14 +93,6 @@ func (c countWrites) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// everyField returns a spec in which every field is set.
-func (env *testEnv) everyField() string {
-	env.Helper()
-	raw, err := os.ReadFile("../../controllers/memcached/testdata/every_field.yaml")
-	env.Must(err)
-	return string(raw)
-}
-
 // The controller runs as in main, with caches, watches and only the rights of config/rbac.
 func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	env := newEnv(t)
@@ -144,24 +128,21 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	budget.Spec.Selector.MatchLabels[v1beta1.LabelInstance] = "release"
 	env.Must(admin.Update(env.Ctx, budget))
 	eventually("it isn't when it selects others", reports(v1beta1.ReasonAsExpected))
-	eventually("each shard has its event", func() bool {
+	messages := func(reason string) map[string]bool {
 		var list corev1.EventList
 		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
-		messages := map[string]bool{}
+		all := map[string]bool{}
 		for _, e := range list.Items {
-			if e.Reason == v1beta1.EventShardReady {
-				messages[e.Message] = true
+			if e.Reason == reason {
+				all[e.Message] = true
 			}
 		}
-		return len(messages) == 2
-	})
+		return all
+	}
+	eventually("each shard has its event", func() bool { return len(messages(v1beta1.EventShardReady)) == 2 })
 	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
 	eventually("the shards are deleted", func() bool { return env.Get("cache").Status.Size == 0 })
-	eventually("an event is recorded", func() bool {
-		var list corev1.EventList
-		env.Must(admin.List(env.Ctx, &list, client.InNamespace(env.Namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1beta1.EventScaled })
-	})
+	eventually("an event is recorded", func() bool { return len(messages(v1beta1.EventScaled)) > 0 })
 }
 
 // manage runs the controller in a manager until the test ends. It returns a function that
@@ -253,12 +234,11 @@ func TestDeletedNamespaceGetsNoWrites(t *testing.T) {
 }
 
 func TestSteadyStateNeedsNoWrites(t *testing.T) {
-	for name, spec := range map[string]string{"cache": "size: 3", "sessions": ""} {
+	everyField, err := os.ReadFile("../../controllers/memcached/testdata/every_field.yaml")
+	must(t, err)
+	for name, spec := range map[string]string{"cache": "size: 3", "sessions": string(everyField)} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
-			if spec == "" {
-				spec = env.everyField()
-			}
 			m := env.Create(name, spec)
 			if m.Spec.Backup.Bootstrap != nil { // which has finished
 				m.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1beta1.TransferComplete}

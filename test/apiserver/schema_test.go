@@ -125,7 +125,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 
 	t.Run("edits", func(t *testing.T) {
 		const seeds, edits = 10, 30
-		creations, updates := counts{}, counts{}
+		creations, updates := map[bool]int{}, map[bool]int{} // by whether they are accepted
 		for seed := range uint64(seeds) {
 			e := s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
 			e.Weigh("spec.backup.bootstrap", 4)
@@ -145,7 +145,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 				}
 				err := c.Create(t.Context(), answer, options...)
 				compare(t, "creation, "+reason, admitted, rejected, answer, err)
-				creations.count(err)
+				creations[err == nil]++
 
 				if stored != nil {
 					answer = stored.DeepCopy()
@@ -153,30 +153,20 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 					admitted, rejected = s.Admit(t.Context(), answer, stored)
 					err = c.Update(t.Context(), answer)
 					compare(t, "update, "+reason, admitted, rejected, answer, err)
-					updates.count(err)
+					updates[err == nil]++
 				}
 				if err == nil {
 					stored, spec = answer, answer.Object["spec"].(map[string]any)
 				}
 			}
 		}
-		for what, n := range map[string]counts{"creations": creations, "updates": updates} {
-			t.Logf("%s: %d accepted, %d rejected", what, n.accepted, n.rejected)
-			if n.accepted < 100 || n.rejected < 20 {
-				t.Errorf("%s: %d accepted and %d rejected are too few", what, n.accepted, n.rejected)
+		for what, n := range map[string]map[bool]int{"creations": creations, "updates": updates} {
+			t.Logf("%s: %d accepted, %d rejected", what, n[true], n[false])
+			if n[true] < 100 || n[false] < 20 {
+				t.Errorf("%s: %d accepted and %d rejected are too few", what, n[true], n[false])
 			}
 		}
 	})
-}
-
-type counts struct{ accepted, rejected int }
-
-func (c *counts) count(err error) {
-	if err == nil {
-		c.accepted++
-	} else {
-		c.rejected++
-	}
 }
 
 // compare compares the result of Admit with the answer of the API server.

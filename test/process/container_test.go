@@ -111,32 +111,3 @@ func childrenOf(t testing.TB, parent int, state string) []int {
 	}
 	return children
 }
-
-func TestInstallCopiesTheAgent(t *testing.T) {
-	t.Parallel()
-	dir := pods.SharedDir(t)
-	install := exec.Command(pods.AgentPath, "install", dir)
-	install.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	// Over an existing copy, as when the init container runs again.
-	install = exec.Command(pods.AgentPath, "install", dir)
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("again: %v: %s", err, out)
-	}
-	info, err := os.Stat(filepath.Join(dir, "agent"))
-	if err != nil || info.Mode().Perm() != 0o755 {
-		t.Fatalf("%v, %v", info, err)
-	}
-	out, err := exec.Command(filepath.Join(dir, "agent"), "version").Output()
-	if err != nil || string(out) != "1.2.3-test\n" {
-		t.Errorf("the copy has version %q, %v", out, err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("directory entries: %v, %v", entries, err)
-	}
-	if out, err := exec.Command(pods.AgentPath, "install", filepath.Join(dir, "missing")).CombinedOutput(); err == nil {
-		t.Errorf("installed into a missing directory: %s", out)
-	}
-}

@@ -399,29 +399,18 @@ func IsReady(pod corev1.Pod) bool {
 	})
 }
 
-// Scale reads the scale subresource, as "kubectl scale" does.
-func (s *Space) Scale(name string) (*autoscalingv1.Scale, error) {
-	scale := &autoscalingv1.Scale{}
-	err := K.SubResource("scale").Get(s.Ctx, s.named(name), scale)
-	return scale, err
-}
-
 // ScaleTo writes the scale subresource, as "kubectl scale" does.
 func (s *Space) ScaleTo(name string, size int32) {
 	s.Helper()
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	s.Eventually(fmt.Sprintf("scaling to %d", size), func(ctx context.Context) error {
-		scale, err := s.Scale(name)
-		if err != nil {
+		scale := &autoscalingv1.Scale{}
+		if err := K.SubResource("scale").Get(ctx, m, scale); err != nil {
 			return err
 		}
 		scale.Spec.Replicas = size
-		return K.SubResource("scale").Update(ctx, s.named(name), client.WithSubResourceBody(scale))
+		return K.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))
 	})
-}
-
-// named returns a Memcached of that name, with nothing else.
-func (s *Space) named(name string) *v1beta1.Memcached {
-	return &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 }
 
 // Gone waits until an object is no more.
