@@ -9,12 +9,10 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -52,12 +50,7 @@ func TestSizeBelongsToTheOneThatSetsIt(t *testing.T) {
 	}
 	applied := func(spec string, want int32, scaledBy string) {
 		t.Helper()
-		u := &unstructured.Unstructured{}
-		env.Must(yaml.Unmarshal([]byte("spec: "+spec), &u.Object))
-		u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Memcached"))
-		u.SetNamespace(env.Namespace)
-		u.SetName("cache")
-		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("flux"), client.ForceOwnership))
+		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(object(env.Env, "Memcached", "cache", spec)), client.FieldOwner("flux"), client.ForceOwnership))
 		has("the manifest "+spec, want, scaledBy)
 	}
 	patch := func(kind, body string) client.Patch {

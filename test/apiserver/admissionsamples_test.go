@@ -140,16 +140,9 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 		rule("networking.k8s.io", "networkpolicies", "create"), rule("", "services", "create"))
 	editor := env.userIn("editor", rule("", "secrets", "get"), rule("", "serviceaccounts", "impersonate"), rule("networking.k8s.io", "networkpolicies", "create"), rule("", "services", "create"))
 	env.applyAdmissionSamples("rights-of-users.yaml")
-	object := func(kind, name, spec string) *unstructured.Unstructured {
-		o := &unstructured.Unstructured{Object: map[string]any{}}
-		env.Must(yaml.Unmarshal([]byte("spec: {"+spec+"}"), &o.Object))
-		o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
-		o.SetNamespace(env.Namespace)
-		o.SetName(name)
-		return o
-	}
 	const image = "pod: {image: example.com/x:1}"
-	_ = env.rejection(only, object("Memcached", "cache", image))
+	ofOthers := object(env.Env, "Memcached", "cache", "{"+image+"}")
+	_ = env.rejection(only, ofOthers)
 	s3 := func(field string) string {
 		return "store: {s3: {bucket: snapshots, endpoint: 'https://s3.example.com', " + field + "}}"
 	}
@@ -192,14 +185,14 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 			client    client.Client
 			forbidden bool
 		}{{"only", only, c.rejected != ""}, {"privileged", privileged, c.foreign}, {"editor", editor, false}} {
-			err := user.client.Create(env.Ctx, object(c.kind, "cache", c.spec), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			err := user.client.Create(env.Ctx, object(env.Env, c.kind, "cache", "{"+c.spec+"}"), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 			if user.forbidden && (!apierrors.IsForbidden(err) || user.name == "only" && !strings.Contains(err.Error(), c.rejected)) || !user.forbidden && err != nil {
 				t.Errorf("%s by the user %s: %v, want %q", name, user.name, err, c.rejected)
 			}
 		}
 	}
 	// The spec of others can't be changed by whom it would be forbidden to create. All else of it can.
-	env.Must(privileged.Create(env.Ctx, object("Memcached", "cache", image)))
+	env.Must(privileged.Create(env.Ctx, ofOthers))
 	m := env.Get("cache")
 	m.Labels = map[string]string{"a": "b"}
 	env.Must(only.Update(env.Ctx, m))
@@ -211,5 +204,5 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 	// The operator, which may read no Secrets, creates the backups of a schedule.
 	operator, err := client.New(server.Operator, client.Options{Scheme: simtest.Scheme()})
 	env.Must(err)
-	env.Must(operator.Create(env.Ctx, object("MemcachedBackup", "scheduled", "memcachedRef: {name: cache}, "+s3("credentialsSecretName: own"))))
+	env.Must(operator.Create(env.Ctx, object(env.Env, "MemcachedBackup", "scheduled", "{memcachedRef: {name: cache}, "+s3("credentialsSecretName: own")+"}")))
 }

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -65,7 +64,6 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 		"a reader of metrics reads no more": {reader, "/debug", http.StatusForbidden},
 		"a user without permission":         {stranger, "/metrics", http.StatusForbidden},
 		"a made-up token":                   {"made-up", "/metrics", http.StatusUnauthorized},
-		"a token with a letter changed":     {withOtherSignature(reader), "/metrics", http.StatusUnauthorized},
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -75,15 +73,4 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 			t.Errorf("%s: answer %d, want %d", name, w.Code, c.want)
 		}
 	}
-}
-
-// withOtherSignature changes the signature's first letter: the last one holds bits that no decoder reads, and
-// fixed letters can be those that the signature has.
-func withOtherSignature(token string) string {
-	first := strings.LastIndexByte(token, '.') + 1
-	letter := "A"
-	if token[first] == letter[0] {
-		letter = "B"
-	}
-	return token[:first] + letter + token[first+1:]
 }

@@ -50,16 +50,22 @@ const (
 	fromBackup = "{memcachedRef: {name: cache}, backupRef: {name: nightly}}"
 )
 
+// object returns an object of a test's namespace with a spec in YAML.
+func object(env *simtest.Env, kind, name, spec string) *unstructured.Unstructured {
+	env.Helper()
+	o := map[string]any{}
+	env.Must(yaml.Unmarshal([]byte(spec), &o))
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+	u.SetNamespace(env.Namespace)
+	u.SetName(name)
+	return u
+}
+
 // create creates an object as kubectl apply would.
 func (tr *transfers) create(kind, name, spec string) error {
 	tr.Helper()
-	o := map[string]any{}
-	tr.Must(yaml.Unmarshal([]byte(spec), &o))
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
-	u.SetNamespace(tr.Namespace)
-	u.SetName(name)
-	return admin.Create(tr.Context(), u, client.FieldValidation(metav1.FieldValidationStrict))
+	return admin.Create(tr.Context(), object(tr.Env, kind, name, spec), client.FieldValidation(metav1.FieldValidationStrict))
 }
 
 func isDeleted(b *v1beta1.MemcachedBackup) bool { return b.Name == "" }

@@ -22,12 +22,6 @@ func modulo(spec *v1beta1.MemcachedSpec) {
 	spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashModulo}
 }
 
-func bootstrap(backup string) suite.Change {
-	return func(spec *v1beta1.MemcachedSpec) {
-		spec.Backup.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: backup}}
-	}
-}
-
 func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
@@ -153,7 +147,9 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
 	// It comes back under its name, and is Ready once it is filled.
-	s.Apply("cache", suite.Small(shards, bootstrap(name)))
+	s.Apply("cache", suite.Small(shards, func(spec *v1beta1.MemcachedSpec) {
+		spec.Backup.Bootstrap = &v1beta1.Bootstrap{BackupRef: &v1beta1.BackupReference{Name: name}}
+	}))
 	m = s.Await("cache", "ready", func(m *v1beta1.Memcached) error {
 		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionReady) {
 			return fmt.Errorf("its conditions are %+v", m.Status.Conditions)

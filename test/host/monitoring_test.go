@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,13 +307,8 @@ func (s monitored) discover(ctx context.Context, dir string) error {
 // continues with another connection.
 func (s monitored) load(name string, do func(*protocol.Conn, int) error) (stop func()) {
 	s.Helper()
-	var addresses []string
-	for ordinal := range s.Pods(name) {
-		n, err := strconv.Atoi(strings.TrimPrefix(ordinal, name+"-"))
-		s.Must(err)
-		addresses = append(addresses, s.Address(name, n))
-	}
-	slices.Sort(addresses)
+	addresses, err := k.AnsweringAddresses(s.Ctx, s.Key(name), len(s.Pods(name)))
+	s.Must(err)
 	ctx, cancel := context.WithCancel(s.Ctx)
 	var running sync.WaitGroup
 	for _, address := range addresses {
