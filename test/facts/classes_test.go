@@ -1,9 +1,7 @@
 package facts
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,12 +34,9 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 					t.Parallel()
 					words := strings.Fields(options)
 					server := pods.StartCache(t, version, words...)
-					conn, err := net.Dial("tcp", server.Address())
+					answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats slabs")
 					pods.Must(t, err)
-					defer conn.Close()
-					_, _ = fmt.Fprint(conn, "stats slabs\r\n")
-					stats, err := protocol.ReadStats(bufio.NewReader(conn))
-					pods.Must(t, err)
+					stats := answers[0]
 					want, err := strconv.Atoi(stats["active_slabs"])
 					sizes := slab.Of(words, version).ChunkSizes()
 					if err != nil || len(sizes) != want {

@@ -47,6 +47,8 @@ type monitored struct {
 	*space
 	server *prometheus.Server
 	began  time.Time
+	// fired has the Memcached of each alert that has fired.
+	fired map[string]string
 }
 
 // A real Prometheus scrapes as the PodMonitor and the ServiceMonitor say, and evaluates the PrometheusRules with windows and
@@ -54,7 +56,7 @@ type monitored struct {
 // dashboards has data.
 func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	t.Setenv("KUBECACHEDIR", t.TempDir()) // kubectl caches the kinds of an address for hours, also those of a former cluster
-	s := monitored{space: newSpace(t), began: time.Now()}
+	s := monitored{space: newSpace(t), began: time.Now(), fired: map[string]string{}}
 	s.createCRDs()
 	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
 
@@ -136,11 +138,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.Apply("stuck", suite.Small(1, suite.Version(before)))
 	s.Available("updated")
 
-	for alert, memcached := range map[string]string{
-		"MemcachedShardNotAnswering": "frozen", "MemcachedDown": "frozen", "MemcachedShardsNotReady": "limping", "MemcachedShardLostItems": "lost",
-		"MemcachedConnectionsRefused": "crowded", "MemcachedConnectionsNearLimit": "crowded", "MemcachedWritesRefused": "refusing",
-		"MemcachedBackupFailed": "refusing", "MemcachedDegraded": "stuck", "MemcachedUpdateStuck": "stuck",
-	} {
+	for alert, memcached := range s.fired {
 		s.resolves(alert, memcached)
 	}
 	s.operators(0) // while the kubelet's probes of the shard that hangs fail
@@ -418,6 +416,7 @@ func (s monitored) fires(name, memcached string) {
 		return nil
 	})
 	s.Logf("%s: %s fired for %s", time.Since(s.began).Round(time.Second), name, memcached)
+	s.fired[name] = memcached
 	s.runbook(name, memcached)
 }
 

@@ -18,16 +18,10 @@ type UserShard struct{ *Shard }
 func NewUserShard(t testing.TB) *UserShard {
 	t.Helper()
 	s := &UserShard{Shard: NewShard(t)}
-	s.MountUsers()
-	return s
-}
-
-// MountUsers writes the users as the kubelet mounts their Secret.
-func (s *UserShard) MountUsers() {
-	s.T.Helper()
 	s.users = filepath.Join(s.Dir, "users")
-	MakeDir(s.T, s.users)
-	Project(s.T, s.users, nil)
+	MakeDir(t, s.users)
+	Project(t, s.users, nil)
+	return s
 }
 
 // Put replaces the users of the Secret.

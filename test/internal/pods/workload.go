@@ -265,17 +265,6 @@ func (w *Workload) Do(request string) {
 	}
 }
 
-// Stats returns memcached's general statistics.
-func (w *Workload) Stats() protocol.Stats {
-	w.t.Helper()
-	if _, err := w.conn.Write([]byte("stats\r\n")); err != nil {
-		w.t.Fatal(err)
-	}
-	stats, err := protocol.ReadStats(w.r)
-	Must(w.t, err)
-	return stats
-}
-
 // Answers asks memcached for all keys. It returns none that are stale.
 func (w *Workload) Answers(server *Cache) map[string]Content {
 	w.t.Helper()
