@@ -67,7 +67,7 @@ func buildImage() *cobra.Command {
 	var source image.Source
 	c := &cobra.Command{Use: "build CONTEXT", Short: "build an image of a Dockerfile into an archive", Args: cobra.ExactArgs(1)}
 	flags := c.Flags()
-	flags.StringVarP(&source.Dockerfile, "file", "f", "Dockerfile", "Dockerfile")
+	flags.StringVarP(&source.Dockerfile, "file", "f", "", "Dockerfile, by default the one in the context")
 	reference := flags.StringP("tag", "t", "", "the image's name")
 	archive := flags.StringP("output", "o", "", "archive to write, as docker save does")
 	localBase := flags.Bool("local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
@@ -82,7 +82,9 @@ func buildImage() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		source.Context = args[0]
+		if source.Context = args[0]; source.Dockerfile == "" {
+			source.Dockerfile = filepath.Join(source.Context, "Dockerfile")
+		}
 		if *localBase {
 			if source.LocalBase, err = os.MkdirTemp("", "base"); err != nil {
 				return err

@@ -29,6 +29,7 @@ $` + cache.Variable + `, by default memcached-operator in the user's cache folde
 		plain("up", "start the cluster, or finish a start that was cut short", locked(cluster.Up)),
 		down(),
 		plain("status", "print what runs, and where its logs are", cluster.Status),
+		logs(),
 		plain("kubeconfig", "print the path of the cluster's kubeconfig", printKubeconfig),
 		env(),
 		group("node", "start and stop more nodes",
@@ -93,6 +94,17 @@ func onNode(name, short string, do func(cache.Dirs, network.Node) error) *cobra.
 				return err
 			}
 			return locked(func(d cache.Dirs) error { return do(d, n) })(d)
+		}}
+}
+
+func logs() *cobra.Command {
+	return &cobra.Command{Use: "logs COMPONENT", Short: "print the log of a component of node1, such as kube-apiserver or audit", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := cache.Find()
+			if err != nil {
+				return err
+			}
+			return cluster.Logs(d, args[0])
 		}}
 }
 

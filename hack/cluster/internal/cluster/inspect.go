@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
@@ -24,4 +27,15 @@ func Status(d cache.Dirs) error {
 	}
 	fmt.Printf("logs are in %s\nKUBECONFIG=%s\n", d.Logs, d.Kubeconfig())
 	return nil
+}
+
+// Logs prints the log of a component of node1.
+func Logs(d cache.Dirs, component string) error {
+	f, err := os.Open(filepath.Join(d.Logs, network.First.Name, component+".log"))
+	if err != nil {
+		return fmt.Errorf("reading the log of %s: %w", component, err)
+	}
+	defer f.Close()
+	_, err = io.Copy(os.Stdout, f)
+	return err
 }
