@@ -224,6 +224,7 @@ func TestPairsAreThoseThatWereNoted(t *testing.T) {
 			}
 			return p
 		})
+		left := map[uint64]pair{} // not in want, since a key that is added again while it is visited may be visited twice
 		for hash, p := range want {
 			if p.seen[ours] != (got[hash].state[ours] == p.state[ours]) && p.state[ours] != gone {
 				t.Fatalf("%d was %+v, and is %+v after the scan", hash, p, got[hash])
@@ -234,11 +235,11 @@ func TestPairsAreThoseThatWereNoted(t *testing.T) {
 			if got[hash].exists() {
 				n--
 			}
-			delete(want, hash)
 			if p = got[hash]; hash>>51%3 == 0 && p != (pair{}) {
-				want[hash] = p
+				left[hash] = p
 			}
 		}
+		want = left
 		if n != 0 {
 			t.Fatalf("%d pairs more than there are", n)
 		}
