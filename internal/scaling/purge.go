@@ -15,7 +15,7 @@ type Orphans struct{ Items, Bytes int64 }
 
 func (o *Orphans) add(bytes int) { o.Items, o.Bytes = o.Items+1, o.Bytes+int64(bytes) }
 
-// Purge deletes the orphans of a shard, at a limited rate, and returns how many it has deleted, also with an error. A dry run
+// Purge deletes the orphans of a shard, and returns how many it has deleted, also with an error. A dry run
 // returns how many there are. If the keys that clients use aren't where the ring over the servers puts them, the error is ErrUnproven, and nothing is
 // deleted. An orphan that a client changes in the meantime stays.
 func Purge(ctx context.Context, m Memcached, name string, servers []string, dryRun bool) (orphans Orphans, err error) {

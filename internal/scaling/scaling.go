@@ -80,7 +80,7 @@ type Change struct {
 // Memcached is the memcached of an agent.
 type Memcached struct {
 	Server protocol.Server
-	// Scan visits and counts those items of the memory file for whose keys which returns true.
+	// Scan visits and counts those items of the memory file for whose keys which returns true. It visits an item directly after that.
 	Scan func(ctx context.Context, order handover.Order, which func(key []byte) bool, visit func(*memfile.Item) error) (memfile.Report, error)
 	// Run identifies the running process of memcached; empty while none runs.
 	Run func() string

@@ -219,8 +219,13 @@ func (r *receiver) sweep(ctx context.Context, step Step) error {
 	}
 	r.update(func(p *Progress) { p.Total = r.sum(func(s *source) int64 { return s.moved }) }, false)
 	_ = r.each(func(s *source) error { return s.scan(ctx) })
-	_, err = r.Scan(ctx, handover.AnyOrder, func(key []byte) bool { return r.sourceOf(key) != nil }, func(found *memfile.Item) error {
-		if s := r.sourceOf(found.Key); s.err == nil {
+	var s *source // of the item that is visited next
+	which := func(key []byte) bool {
+		s = r.sourceOf(key)
+		return s != nil
+	}
+	_, err = r.Scan(ctx, handover.AnyOrder, which, func(found *memfile.Item) error {
+		if s.err == nil {
 			s.fail(s.visit(ctx, ours, found))
 		}
 		return ctx.Err()

@@ -140,7 +140,8 @@ type File struct {
 	reader io.ReaderAt
 	io.Closer
 	layout Layout
-	// Which, if any, is called for each item, in each pass: the scans visit and count those for which it returns true.
+	// Which, if any, is called for each item, in each pass, also directly before a visit: the scans visit and count those for which it
+	// returns true.
 	Which func(*Item) bool
 }
 
