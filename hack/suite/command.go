@@ -54,5 +54,8 @@ func (t tier) variables(began time.Time, alone bool) []string {
 	if t.race {
 		result = append(result, "CGO_ENABLED=1")
 	}
+	if t.lane == processes { // whose tests measure the memory of programs
+		result = append(result, "GOGC=")
+	}
 	return result
 }

@@ -213,7 +213,7 @@ func TestTierWithoutATestFails(t *testing.T) {
 	s := newScripted(t, unit)
 	s.goPrints(none)
 	s.want(errFailed, "0 passed, 1 failed")
-	s = newScripted(t, tier{name: "e2e", lane: waits, target: "tier-e2e"})
+	s = newScripted(t, tier{name: "e2e", lane: onCluster, target: "tier-e2e"})
 	s.more = []string{"-test.run=Typo"}
 	s.script("make", "cat <<'END'\n"+strings.Join(none, "\n")+"\nEND")
 	s.want(errFailed, "0 passed, 1 failed")
@@ -242,6 +242,15 @@ func TestTierWaitsForWhatItNeeds(t *testing.T) {
 	s.script("cluster", `[ "$1" = env ] && touch `+s.bin+`/built; echo "export SET=$2"`)
 	s.script("go", `[ -e `+s.bin+`/built ] && [ "$SET" = api ] && echo '`+on("pass", "TestA")+`'`)
 	s.want(nil, "1 passed, 0 failed")
+}
+
+// Some tests of processes measure the memory of programs that they start.
+func TestProgramsUnderTestCollectGarbageAsUsual(t *testing.T) {
+	for l, want := range map[lane]string{computes: "400", onCluster: "400", processes: ""} {
+		s := newScripted(t, tier{name: "a", lane: l, module: "."})
+		s.script("go", `[ "$GOGC" = "`+want+`" ] && echo '`+on("pass", "TestA")+`'`)
+		s.want(nil, "1 passed, 0 failed")
+	}
 }
 
 func TestTierFailsWithoutWhatItNeeds(t *testing.T) {

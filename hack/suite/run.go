@@ -23,6 +23,9 @@ var errFailed = errors.New("tests failed")
 // repeatable is how many failed tests of a run are repeated. When more fail, the tree is wrong or the machine is.
 const repeatable = 3
 
+// rareCollection makes compilers, linkers and tests collect garbage less often, which takes a fifth less of the processors.
+const rareCollection = "GOGC=400"
+
 // run is a run of some tiers.
 type run struct {
 	tiers   []tier
@@ -54,7 +57,7 @@ func (r *run) all(ctx context.Context) error {
 	r.running = map[string]time.Time{}
 	var wg sync.WaitGroup
 	built := r.build(ctx, &wg)
-	for _, l := range []lane{waits, computes} {
+	for _, l := range []lane{onCluster, processes, computes} {
 		wg.Go(func() {
 			for _, t := range r.tiers {
 				if t.lane == l {
@@ -233,7 +236,7 @@ func (w *reader) flush() {
 // execute runs a command in its own session, whose processes are stopped with it.
 func (r *run) execute(ctx context.Context, argv, variables []string, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), variables...)
+	cmd.Env = append(append(os.Environ(), rareCollection), variables...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -10,8 +10,9 @@ import (
 type lane string
 
 const (
-	computes lane = "computes" // needs a processor all the time
-	waits    lane = "waits"    // waits most of the time, for processes or the cluster
+	computes  lane = "computes"  // needs a processor all the time
+	processes lane = "processes" // waits most of the time, for programs, some of which have little memory
+	onCluster lane = "cluster"   // waits most of the time, for the cluster
 )
 
 // suite is a list of tiers.
@@ -58,16 +59,16 @@ var tiers = []tier{
 	{name: "scenarios", suites: []suite{quick}, lane: computes, nice: 5, module: "test", packages: []string{"./sim", "./sim/sabotage"}, strict: true,
 		flags: []string{"-count=1", "-run=^(TestScenariosConverge|TestDefectsOccurInTheSource)$", "-timeout=20m"},
 		what:  "the scenarios of the simulated cluster, without faults"},
-	{name: "process", suites: []suite{quick, code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./process"}, mounts: true,
+	{name: "process", suites: []suite{quick, code, all}, lane: processes, needs: []string{forProcess}, module: "test", packages: []string{"./process"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=15m"},
 		what:  "the agent with real memcached processes"},
-	{name: "checker", suites: []suite{code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./checker"}, mounts: true, strict: true,
+	{name: "checker", suites: []suite{code, all}, lane: processes, needs: []string{forProcess}, module: "test", packages: []string{"./checker"}, mounts: true, strict: true,
 		flags: []string{"-count=1", "-timeout=15m"},
 		what:  "that no item is lost or wrong in handovers under load"},
-	{name: "facts", suites: []suite{code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./facts"}, mounts: true,
+	{name: "facts", suites: []suite{code, all}, lane: processes, needs: []string{forProcess}, module: "test", packages: []string{"./facts"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=15m"},
 		what:  "what the operator expects of each version of memcached"},
-	{name: "peers", suites: []suite{code, all}, lane: waits, needs: []string{forProcess, forPeers}, module: "test", packages: []string{"./peers"}, mounts: true,
+	{name: "peers", suites: []suite{code, all}, lane: processes, needs: []string{forProcess, forPeers}, module: "test", packages: []string{"./peers"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=15m"},
 		what:  "the agent with programs of others: clients, an S3 server, promtool and memcached_exporter"},
 	{name: "sim", suites: []suite{code, all}, lane: computes, nice: 5, module: "test", packages: []string{"./sim", "./sim/sabotage"}, strict: true,
@@ -90,17 +91,17 @@ var tiers = []tier{
 		what: "the plugin for kubectl, the programs in `hack` and all that they generate, the benchmarks' own code and the test libraries"},
 	{name: "lint", suites: []suite{all}, lane: computes, nice: 15, target: "check-lint",
 		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and the site of the documents in a browser"},
-	{name: "e2e", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,
+	{name: "e2e", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forCluster}, target: "tier-e2e", strict: true,
 		what: "the operator on a cluster, from a pod: the local one, or that in `KUBECONFIG`"},
-	{name: "hostile", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster}, target: "tier-hostile", strict: true,
+	{name: "hostile", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forProcess, forCluster}, target: "tier-hostile", strict: true,
 		what: "the life of caches on the local cluster with policies, quotas, limit ranges and sidecars that are drawn at random"},
-	{name: "host", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster, forAPI, forPeers}, target: "tier-host",
+	{name: "host", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forProcess, forCluster, forAPI, forPeers}, target: "tier-host",
 		what: "the local cluster from outside: OLM, nodes that come and go, processes that are killed, monitoring"},
-	{name: "rights", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, module: "test", packages: []string{"./rights"}, flags: []string{"-count=1"}, strict: true,
+	{name: "rights", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forCluster}, module: "test", packages: []string{"./rights"}, flags: []string{"-count=1"}, strict: true,
 		what: "by the audit log of the tests on the local cluster, that the operator needs all its permissions and no others"},
-	{name: "scorecard", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "scorecard",
+	{name: "scorecard", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forCluster}, target: "scorecard",
 		what: "our custom scorecard tests, in their image as operator-sdk runs them"},
-	{name: "olmv1", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-olmv1",
+	{name: "olmv1", suites: []suite{onACluster, all}, lane: onCluster, needs: []string{forCluster}, target: "tier-olmv1",
 		what: "the operator on the local cluster with OLM v1; it requires a cluster without Memcacheds"},
 }
 
