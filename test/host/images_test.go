@@ -17,6 +17,7 @@ import (
 
 func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	const size = 5000
+	t.Parallel()
 	s := newSpace(t)
 	newest := versions[len(versions)-1]
 	image := func(reference string) func() v1beta1.MemcachedSpec {

@@ -47,6 +47,8 @@ type monitored struct {
 	*space
 	server *prometheus.Server
 	began  time.Time
+	// kinds is the folder in which kubectl caches the kinds of an address for hours, by default also those of a former cluster.
+	kinds string
 	// fired has the Memcached of each alert that has fired.
 	fired map[string]string
 }
@@ -55,8 +57,10 @@ type monitored struct {
 // waits that are shorter by one factor. Alerts about what a test can do to a cluster fire and resolve. Each query of the
 // dashboards has data.
 func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
-	t.Setenv("KUBECACHEDIR", t.TempDir()) // kubectl caches the kinds of an address for hours, also those of a former cluster
-	s := monitored{space: newSpace(t), began: time.Now(), fired: map[string]string{}}
+	rest.others.Add(1)
+	t.Cleanup(rest.others.Done)
+	t.Parallel()
+	s := monitored{space: newSpace(t), began: time.Now(), kinds: t.TempDir(), fired: map[string]string{}}
 	s.createCRDs()
 	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
 
@@ -434,7 +438,9 @@ func (s monitored) runbook(name, memcached string) {
 		ran++
 		// The backup of a Memcached has its name here, and the shard is the first one.
 		script = strings.NewReplacer("<namespace>", s.Namespace, "<memcached>", memcached, "<backup>", memcached, "<shard>", "0").Replace(script)
-		out, err := exec.CommandContext(s.Ctx, "bash", "-euo", "pipefail", "-c", script).CombinedOutput()
+		cmd := exec.CommandContext(s.Ctx, "bash", "-euo", "pipefail", "-c", script)
+		cmd.Env = append(os.Environ(), "KUBECACHEDIR="+s.kinds)
+		out, err := cmd.CombinedOutput()
 		if err != nil || len(out) == 0 {
 			s.Errorf("the commands of the runbook of %s: %v: %s\n%s", name, err, out, script)
 		}

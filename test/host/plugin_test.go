@@ -157,6 +157,7 @@ func (s *space) plugin() func(args ...string) (code int, output string) {
 }
 
 func TestVerbsOfThePluginNeedTheirRightsOnly(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	plugin := s.plugin()
 	as := func(user, args string) (int, string) {
