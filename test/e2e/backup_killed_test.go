@@ -8,38 +8,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // slow is a rate at which a backup of slowSize items takes so long that it can be interrupted on a busy machine.
 const slow, slowSize = 250, 10_000
 
-// slowBackup fills a shard and returns a backup that has copied some of its items, and what it is to contain.
-func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) (*v1beta1.MemcachedBackup, []*items.Set) {
+// slowBackup fills a shard and returns a backup that has copied some of its items.
+func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) *v1beta1.MemcachedBackup {
 	s.Helper()
-	store := s.claim("backups")
 	s.Serve("cache", suite.Small(1))
-	sets := s.fill("cache", 1, slowSize)
+	s.fill("cache", 1, slowSize)
 	b := s.backup("first", v1beta1.MemcachedBackupSpec{
-		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: s.claim("backups"), RateLimit: rate(slow), DeletionPolicy: policy,
 	})
 	s.copies(b)
-	return b, sets
+	return b
 }
 
 func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	s := newSpace(t)
-	b, sets := s.slowBackup(v1beta1.SnapshotRetain)
+	b := s.slowBackup(v1beta1.SnapshotRetain)
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(b)
 	if b.Status.Snapshot.Items != slowSize {
 		t.Errorf("the snapshot holds %d items of %d", b.Status.Snapshot.Items, slowSize)
 	}
+}
+
+func TestRestoreCompletesAfterItsPodIsKilled(t *testing.T) {
+	s := newSpace(t)
+	s.Serve("cache", suite.Small(1))
+	sets := s.fill("cache", 1, slowSize)
+	s.backedUp("first", "cache", s.claim("backups"))
+	s.flush("cache", 1)
 	r := s.restore("again", v1beta1.MemcachedRestoreSpec{
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "first"}, RateLimit: rate(slow),
 	})
-	s.flush("cache", 1)
 	s.copies(r)
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: r.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(r)
@@ -49,7 +54,7 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 // It is the one test on a cluster in which the operator deletes a Job.
 func TestDeletedRunningBackupLeavesNothingInItsStore(t *testing.T) {
 	s := newSpace(t)
-	b, _ := s.slowBackup(v1beta1.SnapshotDelete)
+	b := s.slowBackup(v1beta1.SnapshotDelete)
 	s.Must(k.Delete(s.Ctx, b))
 	s.Gone(&v1beta1.MemcachedBackup{}, b.Name)
 	r := s.restore("of-it", v1beta1.MemcachedRestoreSpec{

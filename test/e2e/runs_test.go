@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // rate is that many items a second for each shard.
@@ -102,4 +105,64 @@ func (s *space) copies(o client.Object) {
 		}
 		return nil
 	})
+}
+
+// Their store is a bucket. Where a snapshot is there is all that another cluster needs to know.
+func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T) {
+	s := newSpace(t)
+	store := s.bucket("cache/production")
+	s.Serve("cache", suite.Small(1))
+	const items = 1000
+	s.fill("cache", 1, items)
+	schedule := &v1beta1.MemcachedScheduledBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "each-minute"},
+		Spec: v1beta1.MemcachedScheduledBackupSpec{
+			Schedule:  "* * * * *",
+			Retention: &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))},
+			BackupTemplate: v1beta1.MemcachedBackupTemplate{Spec: v1beta1.MemcachedBackupSpec{
+				MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(),
+			}},
+		},
+	}
+	s.Must(k.Create(s.Ctx, schedule))
+	var first, second v1beta1.MemcachedBackup
+	s.Must(cluster.Eventually(s.Ctx, "a second backup in the place of the first", func(ctx context.Context) error {
+		var made v1beta1.MemcachedBackupList
+		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelSchedule: schedule.Name}); err != nil {
+			return err
+		}
+		var found []string
+		for _, b := range made.Items {
+			if b.Status.Phase == v1beta1.TransferComplete && first.Name == "" {
+				first = b
+			}
+			found = append(found, fmt.Sprintf("%s %s", b.Name, b.Status.Phase))
+		}
+		if first.Name == "" || len(made.Items) != 1 || made.Items[0].Name == first.Name || made.Items[0].Status.Phase != v1beta1.TransferComplete {
+			return fmt.Errorf("there are %q", found)
+		}
+		second = made.Items[0]
+		return nil
+	}))
+	s.Must(k.Get(s.Ctx, client.ObjectKeyFromObject(schedule), schedule))
+	if schedule.Status.LastSuccessfulTime == nil || schedule.Status.NextScheduleTime == nil {
+		t.Errorf("the schedule's status is %+v", schedule.Status)
+	}
+	// The next runs would delete the second one, too.
+	suspend := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"suspend":true}}`))
+	s.Must(k.Patch(s.Ctx, schedule, suspend))
+	s.flush("cache", 1)
+	of := func(name string, b v1beta1.MemcachedBackup) *v1beta1.MemcachedRestore {
+		return s.restore(name, v1beta1.MemcachedRestoreSpec{
+			MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, RateLimit: cluster.Unlimited(),
+			Snapshot: &v1beta1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+		})
+	}
+	r := of("of-the-second", second)
+	if s.complete(r); r.Status.Restored != items {
+		t.Errorf("%d of %d items were restored", r.Status.Restored, items)
+	}
+	if status := s.failsFor(of("of-the-first", first), v1beta1.ReasonSnapshotNotFound); !strings.Contains(status.Message(), first.Status.Snapshot.Path) {
+		t.Errorf("the message doesn't say what is missing: %s", status.Message())
+	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// parallel is the number of tests that run in parallel. With three, half of two cores is idle and the tests in the pod take 697
-// instead of 514 s.
-const parallel = "5"
+// parallel is the number of tests that run in parallel. Most wait most of the time; all at once would be slow where memory is
+// short.
+const parallel = "8"
 
 var (
 	// K is the cluster.
