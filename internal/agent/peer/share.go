@@ -51,16 +51,14 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// rest waits until the agent may work again after it has moved so many bytes, or until the context is done.
-func (s *share) rest(ctx context.Context, bytes int) {
-	_ = peerlink.Sleep(ctx, s.wait(bytes, time.Now()))
-}
-
-func (s *share) wait(bytes int, now time.Time) time.Duration {
+// wait returns how long the agent rests after a work that took so long, and has moved so many bytes.
+func (s *share) wait(took time.Duration, bytes int, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := s.processor()
-	costs := max(float64(used-s.used)/s.part, float64(bytes)/bytesPerSecond*float64(time.Second))
+	// What else the agent does, such as to forward clients' connections, uses the processor during rests too.
+	work := min(used-s.used, took)
+	costs := max(float64(work)/s.part, float64(bytes)/bytesPerSecond*float64(time.Second))
 	s.used = used
 	// Time in which there was nothing to do is not made up for.
 	if s.due.Before(now) {
@@ -75,6 +73,25 @@ func (s *share) wait(bytes int, now time.Time) time.Duration {
 	return 0
 }
 
+// worker is a scan, or one direction of a connection. One goroutine at a time uses it.
+type worker struct {
+	share *share
+	// began is the end of the last rest.
+	began time.Time
+}
+
+func (s *share) worker() worker { return worker{share: s, began: time.Now()} }
+
+// rest waits until the agent may work again after it has moved so many bytes, or until the context is done.
+func (w *worker) rest(ctx context.Context, bytes int) {
+	now := time.Now()
+	if wait := w.share.wait(now.Sub(w.began), bytes, now); wait > 0 {
+		_ = peerlink.Sleep(ctx, wait)
+		now = time.Now()
+	}
+	w.began = now
+}
+
 // dial lets the connections of another function rest.
 func (s *share) dial(dial protocol.DialContext) protocol.DialContext {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -82,16 +99,16 @@ func (s *share) dial(dial protocol.DialContext) protocol.DialContext {
 		if err != nil {
 			return nil, err
 		}
-		return restingConn{conn, s}, nil
+		return &restingConn{conn, s.worker(), s.worker()}, nil
 	}
 }
 
 // scan lets a scan of the items for whose keys which returns true rest.
 func (s *share) scan(ctx context.Context, which func(key []byte) bool) func(*memfile.Item) bool {
-	n := 0
+	n, w := 0, s.worker()
 	return func(item *memfile.Item) bool {
 		if n++; n%restItems == 0 {
-			s.rest(ctx, 0)
+			w.rest(ctx, 0)
 		}
 		return which(item.Key)
 	}
@@ -100,16 +117,16 @@ func (s *share) scan(ctx context.Context, which func(key []byte) bool) func(*mem
 // restingConn rests after each piece of an answer, and before each request.
 type restingConn struct {
 	net.Conn
-	share *share
+	reads, writes worker
 }
 
-func (c restingConn) Read(p []byte) (int, error) {
+func (c *restingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.share.rest(context.Background(), n)
+	c.reads.rest(context.Background(), n)
 	return n, err
 }
 
-func (c restingConn) Write(p []byte) (int, error) {
-	c.share.rest(context.Background(), len(p))
+func (c *restingConn) Write(p []byte) (int, error) {
+	c.writes.rest(context.Background(), len(p))
 	return c.Conn.Write(p)
 }

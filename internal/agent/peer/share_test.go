@@ -3,12 +3,14 @@ package peer
 import (
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
@@ -17,35 +19,39 @@ func TestAgentRestsAfterItsShareOfTheProcessor(t *testing.T) {
 	for name, c := range map[string]struct {
 		uses  time.Duration // of the processor, by each work
 		bytes int
-		// idle is how long the agent has nothing to do after half of the works, others how many connections work at the same time.
-		idle   time.Duration
-		others int
-		want   time.Duration // for each work
+		// idle is how long the agent has nothing to do after half of the works, others how many connections work at the same time, and
+		// forwards how much of the processor the agent uses all the time for something else.
+		idle     time.Duration
+		others   int
+		forwards float64
+		want     time.Duration // for each work
 	}{
 		"the processor":           {uses: work, want: each},
 		"the network":             {bytes: bytesPerSecond / 100, want: time.Second / 100},
 		"a time of nothing to do": {uses: work, idle: works * each, want: 2 * each},
 		"two connections":         {uses: work, others: 1, want: 2 * each},
 		"a garbage collection":    {uses: time.Minute, want: time.Minute + longestRest},
-		"nothing but other tasks": {want: 0},
+		"forwarded connections":   {uses: work, forwards: 0.5, want: each},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var used time.Duration
-			s := &share{part: partOf(2), processor: func() time.Duration { return used }}
-			began := time.Now()
-			now := began
+		synctest.Test(t, func(t *testing.T) {
+			began, used := time.Now(), time.Duration(0)
+			s := &share{part: partOf(2), processor: func() time.Duration {
+				return used + time.Duration(c.forwards*float64(time.Since(began)))
+			}}
+			workers := []worker{s.worker(), s.worker()}[:1+c.others]
 			for n := range works {
 				if n == works/2 {
-					now = now.Add(c.idle)
+					_ = peerlink.Sleep(t.Context(), c.idle)
 				}
-				for range 1 + c.others {
-					used += c.uses
-					now = now.Add(c.uses)
-					now = now.Add(s.wait(c.bytes, now))
+				for i := range workers {
+					used += time.Duration((1 - c.forwards) * float64(c.uses))
+					_ = peerlink.Sleep(t.Context(), c.uses)
+					workers[i].rest(t.Context(), c.bytes)
 				}
 			}
+			now := time.Now()
 			if took := now.Sub(began) / works; took < c.want*9/10 || took > c.want*11/10 {
-				t.Errorf("each takes %s, want %s", took, c.want)
+				t.Errorf("%s: each takes %s, want %s", name, took, c.want)
 			}
 		})
 	}
