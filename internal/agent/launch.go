@@ -169,6 +169,7 @@ func (s *supervisor) handleExit(p *process.Process) {
 		return
 	}
 	s.process = nil
+	s.moves.stop() // another one starts with the next memcached
 	s.forwarder.Close()
 	s.forwarder = nil
 	s.cancelTimer()

@@ -2,8 +2,11 @@ package agent
 
 import (
 	"testing"
+	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 func TestWithdrawnRequestStopsTheMove(t *testing.T) {
@@ -13,5 +16,15 @@ func TestWithdrawnRequestStopsTheMove(t *testing.T) {
 	s.info.scaling = wire.Scaling{Written: 1}.String()
 	if s.pollMoves(); s.moves.request != nil || s.moves.status.ID != "" || !stopped {
 		t.Errorf("it moves items for %+v, reports %+v", s.moves.request, s.moves.status)
+	}
+}
+
+func TestMoveEndsWithItsMemcached(t *testing.T) {
+	stopped := false
+	p := process.New(protocol.Server{}, nil)
+	s := &supervisor{process: p, moves: newMoves(), timer: time.NewTimer(time.Hour), history: testHistory()}
+	s.moves.process, s.moves.cancel = p, func() { stopped = true }
+	if s.handleExit(p); !stopped {
+		t.Error("it goes on after memcached has exited")
 	}
 }

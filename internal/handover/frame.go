@@ -58,6 +58,7 @@ var frames = peerlink.Protocol{
 		"NotTerminating": ErrNotStarted, // agents of release 1.0.0 know this code
 		"Busy":           ErrBusy, "Impossible": ErrImpossible,
 	},
+	Patience: peerlink.StepTimeout, // memcached may have to stop, or its memory to be scanned
 }
 
 type hello struct {

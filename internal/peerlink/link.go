@@ -26,8 +26,7 @@ const (
 	Silence = 10 * time.Second
 	// OpenTimeout bounds the connection and its handshake.
 	OpenTimeout = Silence
-	// StepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop
-	// memcached or scan its memory.
+	// StepTimeout bounds the time in which memcached stops.
 	StepTimeout = 2 * time.Minute
 	// BatchItems are sent at once.
 	BatchItems = 200
@@ -57,6 +56,8 @@ type Protocol struct {
 	// Failed is the kind of frames with the failure of a peer, Errors are those that both sides know, by their code.
 	Failed Kind
 	Errors map[string]error
+	// Patience bounds the time in which a peer that sends beats must continue; 0 doesn't.
+	Patience time.Duration
 }
 
 // maxFailure bounds the message of a failure in bytes. A control character has six of them as JSON.
@@ -254,8 +255,8 @@ func (l *Link) Next() (Kind, int, error) {
 		if err != nil || k != KindBeat {
 			return k, size, err
 		}
-		if time.Since(started) > StepTimeout {
-			return 0, 0, fmt.Errorf("the peer has not continued for %s", StepTimeout)
+		if patience := l.protocol.Patience; patience > 0 && time.Since(started) > patience {
+			return 0, 0, fmt.Errorf("the peer has not continued for %s", patience)
 		}
 	}
 }

@@ -33,6 +33,7 @@ const (
 	entryHead = 1 + 1 + 4 + 8
 )
 
+// A source that sends beats scans: for as long as its share of the processor requires.
 var frames = peerlink.Protocol{
 	Limits: map[peerlink.Kind]uint32{kindHello: maxHello, kindOffer: maxMessage, kindList: maxList, kindFailed: maxMessage},
 	Failed: kindFailed, Errors: map[string]error{"Unproven": ErrUnproven, "Impossible": ErrImpossible},
@@ -129,7 +130,12 @@ func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcache
 	if request.Order == "" {
 		return passOn(ctx, link, m, o)
 	}
-	go link.Beat(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // a scan for a target that has left would take the share of the next one
+		link.Beat(ctx)
+		cancel()
+	}()
 	switch request.Order {
 	case verified:
 		err = verify(ctx, m, request.Change, func(item *memfile.Item) {
@@ -165,13 +171,10 @@ func list(ctx context.Context, link *peerlink.Link, m Memcached, moves moves, re
 	var entries []byte
 	_, err := m.Scan(ctx, order, moves.have, func(found *memfile.Item) error {
 		if entries = appendEntry(entries, found); len(entries) < maxList-entryHead-protocol.MaxKey {
-			return nil
+			return ctx.Err()
 		}
 		full := entries
 		entries = entries[:0]
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		return link.SendContent(kindList, full)
 	})
 	switch {

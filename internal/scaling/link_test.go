@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
@@ -60,6 +62,36 @@ func TestSourceRejectsWhatItCannotServe(t *testing.T) {
 	if _, err := Service(testKey[1:], nil); err == nil {
 		t.Error("a key that is too short is used")
 	}
+}
+
+func TestSourceStopsTheScanForATargetThatHasLeft(t *testing.T) {
+	bubble(func(t *testing.T) {
+		const items = 1000
+		visited := 0
+		source := Memcached{Owner: "owner", Ordinal: 0, Run: func() string { return "1" }, Scan: func(ctx context.Context, _ handover.Order, _ func([]byte) bool, visit func(*memfile.Item) error) (report memfile.Report, err error) {
+			for ; visited < items && err == nil; visited++ {
+				_ = peerlink.Sleep(ctx, time.Second)
+				err = visit(&memfile.Item{Key: []byte("key")})
+			}
+			return report, err
+		}}
+		for _, order := range []handover.Order{counted, verified, handover.AnyOrder} {
+			service, err := Service(testKey, func() (Memcached, error) { return source, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			near, far := fake.Pipe()
+			link := peerlink.New(near, frames)
+			visited = 0
+			go func() {
+				_ = link.Send(kindHello, hello{Owner: "owner", Target: 1, Change: Change{ring.Jump, servers(1), servers(2)}, Order: order})
+				link.Close()
+			}()
+			if service.Handle(t.Context(), far, slog.New(slog.DiscardHandler)); visited > 10 {
+				t.Errorf("%s: it visits %d items for a target that has left", order, visited)
+			}
+		}
+	})(t)
 }
 
 func TestFailureFitsIntoAFrame(t *testing.T) {

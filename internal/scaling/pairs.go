@@ -70,7 +70,10 @@ func pairsSize(items int64) int64 { return 2 * peerlink.TableSize(items, slotSiz
 
 func newPairs(size int64) (*pairs, error) {
 	table, err := peerlink.NewTable(size/2, slotSize)
-	return &pairs{table}, err
+	if err != nil {
+		return nil, err
+	}
+	return &pairs{table}, nil
 }
 
 func (t *pairs) get(at peerlink.Slot) (p pair) {

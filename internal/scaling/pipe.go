@@ -34,9 +34,13 @@ type item struct {
 // pipe sends requests to a memcached, many of them before it reads their answers.
 type pipe struct {
 	Memcached
+	// open sets the connection, and what ends it with the context.
+	open func() error
 	conn *protocol.BoundedConn
 	r    *bufio.Reader
 	stop func() bool
+	// used is when memcached has answered last.
+	used time.Time
 	// run is the process that it is connected to.
 	run   string
 	clock protocol.Clock
@@ -54,16 +58,22 @@ type pipe struct {
 // openPipe returns ErrImpossible for a memcached that can't be compared with another one.
 func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 	p := &pipe{Memcached: m}
-	opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
-	defer cancel()
-	conn, err := m.Server.Connect(opening)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to memcached: %w", err)
+	p.open = func() error {
+		opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
+		defer cancel()
+		conn, err := m.Server.Connect(opening)
+		if err != nil {
+			return fmt.Errorf("connecting to memcached: %w", err)
+		}
+		p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
+		p.r, p.used = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16), time.Now()
+		return nil
+	}
+	if err := p.open(); err != nil {
+		return nil, err
 	}
 	p.run = m.Run() // of another process, the connection is broken
-	p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
-	p.r = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16)
 	settings, err := p.stats("stats settings")
 	switch {
 	case err != nil:
@@ -80,6 +90,37 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// idle is the time without a request after which memcached may have closed the connection: the shortest idle_timeout is a second.
+const idle = time.Second / 2
+
+// wake opens the connection again if memcached has closed it.
+func (p *pipe) wake() error {
+	if time.Since(p.used) < idle || p.ping() == nil {
+		return nil
+	}
+	p.close()
+	if err := p.open(); err != nil {
+		return err
+	}
+	if p.Run() != p.run {
+		return errRestarted
+	}
+	return nil
+}
+
+// ping returns an error unless memcached answers.
+func (p *pipe) ping() error {
+	if _, err := p.conn.Write([]byte("mn\r\n")); err != nil {
+		return err
+	}
+	line, err := p.r.ReadSlice('\n')
+	if err == nil && string(line) != "MN\r\n" {
+		err = fmt.Errorf("%w: %q", protocol.ErrMalformed, line)
+	}
+	p.used = time.Now()
+	return err
 }
 
 func (p *pipe) stats(request string) (protocol.Stats, error) {
@@ -108,11 +149,11 @@ func (p *pipe) check() error {
 	if err := p.barrier(); err != nil {
 		return err
 	}
-	if _, err := p.conn.Write([]byte("mn\r\n")); err != nil {
+	if err := p.wake(); err != nil {
 		return err
 	}
-	line, err := p.r.ReadSlice('\n')
-	if err == nil && (string(line) != "MN\r\n" || p.run == "" || p.Run() != p.run) {
+	err := p.ping()
+	if err == nil && (p.run == "" || p.Run() != p.run) {
 		err = errRestarted
 	}
 	return err
@@ -175,6 +216,9 @@ func (p *pipe) flush() error {
 	batch, then := p.batch, p.then
 	p.batch, p.then, p.reading = nil, nil, true
 	defer func() { p.reading = false }()
+	if err := p.wake(); err != nil {
+		return err
+	}
 	if _, err := p.conn.Write(batch); err != nil {
 		return err
 	}
@@ -193,6 +237,7 @@ func (p *pipe) flush() error {
 			return err
 		}
 	}
+	p.used = time.Now()
 	if p.batch == nil {
 		p.batch, p.then = batch[:0], then[:0]
 	}

@@ -184,6 +184,15 @@ func TestMovesOfAnInvalidChangeAreImpossible(t *testing.T) {
 	}
 }
 
+func TestTableThatDoesNotFitIntoTheMemoryIsAnError(t *testing.T) {
+	o := source{}
+	var err error
+	if o.pairs, err = newPairs(1 << 60); err == nil {
+		t.Fatal("there is a table of 2^60 bytes")
+	}
+	o.close() // as the target does then
+}
+
 // A table does what a map would do, also after it was full.
 func TestPairsAreThoseThatWereNoted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -82,6 +82,8 @@ type Memcached struct {
 	Server protocol.Server
 	// Scan visits and counts those items of the memory file for whose keys which returns true. It visits an item directly after that.
 	Scan func(ctx context.Context, order handover.Order, which func(key []byte) bool, visit func(*memfile.Item) error) (memfile.Report, error)
+	// Dump lists the keys. It must not pause: memcached may lock items, or lose keys, while a client reads the list slowly.
+	Dump func(ctx context.Context, visit func(protocol.Listed) error) error
 	// Run identifies the running process of memcached; empty while none runs.
 	Run func() string
 	// Reserve reports whether the container has room for so many bytes more, until release is called. It may be called
@@ -119,7 +121,7 @@ type Progress struct {
 	// Moved is the number of pairs, Total that of the items to be copied.
 	Moved, Total int64
 	// Stale bounds how old a value can be that a client reads from one side after another client has changed it in the other one: it is
-	// twice the time of the last sweep and of the pause after it.
+	// twice the time since the last complete sweep has begun, and of the pause until the next one.
 	Stale time.Duration
 	// Deleted is the number of items that were deleted because the sides differed, or only the target had them, Purged that of the
 	// items that the sources deleted at the close: those that stay.

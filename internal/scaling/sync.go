@@ -43,6 +43,7 @@ func Run(ctx context.Context, t Target) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
+	complete := time.Now() // is when the last complete sweep has begun
 	for {
 		began, step := time.Now(), t.Step()
 		var err error
@@ -58,13 +59,15 @@ func Run(ctx context.Context, t Target) error {
 		case errors.Is(err, ErrUnproven), errors.Is(err, ErrNoMemory), errors.Is(err, ErrImpossible):
 			return err
 		}
-		took, pause := time.Since(began), sweepInterval
-		if err != nil {
+		pause := sweepInterval
+		if err == nil {
+			complete = began
+		} else {
 			pause = retryInterval
 			t.Log.Info("Keys of other shards are incomplete, and the agent tries again", "reason", err)
 		}
 		r.update(func(p *Progress) {
-			p.Error, p.Stale = err, 2*(took+pause)
+			p.Error, p.Stale = err, 2*(time.Since(complete)+pause)
 			switch {
 			case step != Copy && err == nil:
 				p.Step = step
@@ -537,23 +540,44 @@ func (r *receiver) conclude(ctx context.Context) error {
 	return err
 }
 
+// maxNames bounds the names that a dump collects, in bytes.
+const maxNames = 4 << 20
+
 // deleteUnpaired deletes from the own memcached what isn't a pair whose source is unchanged. A scan can miss an item; a dump can't.
 func (r *receiver) deleteUnpaired(ctx context.Context) error {
-	err := r.Server.Dump(ctx, peerlink.Silence, func(listed protocol.Listed) error {
-		s := r.sourceOf(listed.Key)
-		if s == nil {
+	for complete := false; !complete; {
+		var names []byte
+		complete = true
+		err := r.Dump(ctx, func(listed protocol.Listed) error {
+			s := r.sourceOf(listed.Key)
+			if s == nil {
+				return nil
+			}
+			if p, _ := s.pairs.find(peerlink.KeyHash(r.seed, listed.Key)); p.exists() && p.state[theirs] == same {
+				return nil
+			}
+			if len(names)+1+len(listed.Key) > maxNames {
+				complete = false
+				return nil
+			}
+			names = append(append(names, byte(len(listed.Key))), listed.Key...)
 			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("listing the own items: %w", err)
 		}
-		hash := peerlink.KeyHash(r.seed, listed.Key)
-		if p, _ := s.pairs.find(hash); p.exists() && p.state[theirs] == same {
-			return nil
+		for len(names) > 0 {
+			key := names[1 : 1+names[0]]
+			names = names[len(key)+1:]
+			if err := r.sourceOf(key).drop(&task{item: item{key: key}, hash: peerlink.KeyHash(r.seed, key)}, ours); err != nil {
+				return err
+			}
 		}
-		return s.drop(&task{item: item{key: listed.Key}, hash: hash}, ours)
-	})
-	if err != nil {
-		return fmt.Errorf("listing the own items: %w", err)
+		if err := r.each(func(s *source) error { return s.pipes[ours].check() }); err != nil {
+			return err
+		}
 	}
-	return r.each(func(s *source) error { return s.pipes[ours].check() })
+	return nil
 }
 
 // purge deletes the source's items of the keys that moved, unless they go with the shard.

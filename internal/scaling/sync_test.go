@@ -38,6 +38,7 @@ type owners struct {
 	hidden func(at side, key string) bool
 	twice  string
 	shown  *fake.Server
+	dumps  int
 }
 
 func newOwners(t *testing.T) *owners {
@@ -87,6 +88,15 @@ func (o *owners) memcached(at side) Memcached {
 			return fmt.Sprint(run)
 		},
 		Reserve: func(int64) (func(), bool) { return func() {}, true },
+		Dump: func(ctx context.Context, visit func(protocol.Listed) error) error {
+			o.dumps++
+			before := len(o.servers[at].Requests("md "))
+			err := protocol.Server{Address: fmt.Sprint(at), DialContext: o.network.DialContext}.Dump(ctx, peerlink.Silence, visit)
+			if len(o.servers[at].Requests("md ")) != before {
+				o.t.Error("deletes during a dump")
+			}
+			return err
+		},
 		Scan: func(_ context.Context, _ handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (report memfile.Report, err error) {
 			server := o.servers[at]
 			if at == theirs && o.shown != nil {
@@ -259,6 +269,64 @@ func TestSourceThatLeavesKeepsItsItems(t *testing.T) {
 	})(t)
 }
 
+func TestScansTakeAsLongAsTheyNeed(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.onScan = func(side) error { return peerlink.Sleep(t.Context(), time.Hour) }
+		o.run(func(sweep int) Step { return []Step{Copy, Copy, Copy, Published, Close}[min(sweep, 5)-1] })
+		if ours := len(o.servers[ours].Items()); ours != len(o.keys) {
+			t.Errorf("the target has %d items of %d: %+v", ours, len(o.keys), o.progress)
+		}
+	})(t)
+}
+
+// idle_timeout of memcached can be shorter than a scan.
+func TestConnectionsThatMemcachedHasClosedAreOpenedAgain(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.onScan = func(side) error {
+			for at := range o.servers {
+				o.servers[at].Disconnect()
+			}
+			return peerlink.Sleep(t.Context(), time.Second)
+		}
+		o.run(func(sweep int) Step {
+			if sweep == 4 {
+				o.servers[theirs].Set(o.keys[7], fake.Item{Value: "next"})
+			}
+			return []Step{Copy, Copy, Copy, Published, Close}[min(sweep, 5)-1]
+		})
+		if n := len(o.servers[ours].Items()); n != len(o.keys) || o.value(ours, o.keys[7]) != "next" {
+			t.Errorf("the target has %d items of %d: %+v", n, len(o.keys), o.progress)
+		}
+	})(t)
+}
+
+// The close deletes all that isn't a pair, however many there are.
+func TestCloseOfATargetWithoutPairsLeavesNothingThatMoved(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.run(func(sweep int) Step {
+			if sweep == 1 {
+				return Published // nothing was copied
+			}
+			o.servers[theirs].Clear()
+			for i := range 36_000 {
+				o.servers[ours].Set(fmt.Sprintf("%0245d", i), fake.Item{Value: "old"})
+			}
+			return Close
+		})
+		for key := range o.servers[ours].Items() {
+			if of, err := ring.New(o.change.Ring, o.change.From); err != nil || of.Shard([]byte(key)) == 1 {
+				t.Fatalf("%s is left, after %d dumps", key, o.dumps)
+			}
+		}
+		if o.dumps < 2 {
+			t.Errorf("%d dumps for more names than the memory holds", o.dumps)
+		}
+	})(t)
+}
+
 // A pair whose source has changed is none after the close, also if the target neither gets the value nor sees that.
 func TestUnresolvedPairsAreDeletedAtTheClose(t *testing.T) {
 	for name, closing := range map[string]bool{"changed before the close": false, "changed when it begins": true} {
@@ -354,6 +422,28 @@ func TestItemThatAScanShowsTwiceReplacesNothing(t *testing.T) {
 }
 
 // A scan is complete only if memcached was the same process until its end, and only a complete scan shows what isn't there.
+func TestStaleValuesGetOlderWhileSweepsFail(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.run(func(sweep int) Step {
+			switch {
+			case sweep <= 3:
+				return Copy
+			case sweep == 5:
+				o.onScan = func(side) error { return io.ErrUnexpectedEOF }
+			case sweep == 65:
+				if o.progress.Stale < 2*time.Minute {
+					t.Errorf("after a minute of sweeps that fail: %+v", o.progress)
+				}
+				o.onScan = nil
+			case sweep > 65:
+				return Close
+			}
+			return Published
+		})
+	})(t)
+}
+
 func TestIncompleteScansShowNothing(t *testing.T) {
 	failing := errors.New("a scan that fails")
 	for name, begin := range map[string]func(o *owners){

@@ -25,6 +25,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 	"github.com/memcached-operator/memcached-operator/internal/scaling"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -174,6 +175,9 @@ func (s *scaledShard) memcached() scaling.Memcached {
 		Server: protocol.At(s.Address()), Owner: "owner", Ordinal: s.ordinal,
 		Run:     func() string { return strconv.FormatInt(s.run.Load(), 10) },
 		Reserve: func(int64) (func(), bool) { return func() {}, true },
+		Dump: func(ctx context.Context, visit func(protocol.Listed) error) error {
+			return protocol.At(s.Address()).Dump(ctx, peerlink.Silence, visit)
+		},
 		Scan: func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 			clock, err := memfile.ClockOfRunning(ctx, protocol.At(s.Address()))
 			if err != nil {

@@ -55,9 +55,9 @@ func limit(more int64) {
 }
 
 // Reserve lets a handover use that many bytes beside its buffers until it calls release, and returns false if the
-// container has no room for them.
-func Reserve(bytes int64) (release func(), ok bool) {
-	free, limited := freeInCgroup(cgroupDir)
+// container has no room for them beside a volume of items. Without a volume, memcached gets no more items.
+func Reserve(bytes, volume int64) (release func(), ok bool) {
+	free, limited := freeInCgroup(cgroupDir, volume)
 	if ok = !limited || bytes <= free-forClients; !ok {
 		bytes = 0
 	}
@@ -86,9 +86,9 @@ func forMemcached(dir string, volume, forwarded int64) (bytes int64, limited boo
 	return max(maximum-volume-volume/256-forwarded-ofAgent-ofKernel, least), true
 }
 
-// freeInCgroup returns how much memory the container may still use, and false if it is
+// freeInCgroup returns how much memory the container may still use when memcached has filled its volume, and false if it is
 // not limited.
-func freeInCgroup(dir string) (free int64, limited bool) {
+func freeInCgroup(dir string, volume int64) (free int64, limited bool) {
 	maximum, err := readCgroup(dir, "memory.max")
 	if err != nil {
 		return 0, false
@@ -96,6 +96,9 @@ func freeInCgroup(dir string) (free int64, limited bool) {
 	current, err := readCgroup(dir, "memory.current")
 	if err != nil {
 		return 0, false
+	}
+	if filled, err := readStat(dir, "memory.stat", "shmem"); err == nil {
+		current += max(volume-filled, 0)
 	}
 	return maximum - current, true
 }
@@ -107,6 +110,17 @@ func readCgroup(dir, name string) (int64, error) {
 		return 0, err
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// readStat reads a line of a file with a name and a number in each.
+func readStat(dir, file, name string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut("\n"+string(text), "\n"+name+" ")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseInt(line, 10, 64)
 }
 
 // versions of control groups: the files with what is limited and used, and the part of memory.stat that can be reclaimed.
@@ -129,13 +143,7 @@ func ofContainer(dir string) (workingSet, limit float64) {
 		if err != nil {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, v.stat))
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut("\n"+string(text), "\n"+v.inactive+" ")
-		line, _, _ := strings.Cut(rest, "\n")
-		if inactive, err := strconv.ParseInt(line, 10, 64); err == nil {
+		if inactive, err := readStat(dir, v.stat, v.inactive); err == nil {
 			workingSet = float64(max(current-inactive, 0))
 		}
 	}

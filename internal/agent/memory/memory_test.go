@@ -10,6 +10,7 @@ import (
 )
 
 func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
+	const volume = 100
 	for name, c := range map[string]struct {
 		files   map[string]string
 		free    int64
@@ -19,6 +20,8 @@ func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
 		"not limited":     {map[string]string{"memory.max": "max\n", "memory.current": "400\n"}, 0, false},
 		"other versions":  {nil, 0, false},
 		"over its limits": {map[string]string{"memory.max": "1000\n", "memory.current": "1400\n"}, -400, true},
+		"with few items":  {map[string]string{"memory.max": "1000\n", "memory.current": "400\n", "memory.stat": "anon 370\nshmem 30\n"}, 600 - (volume - 30), true},
+		"full of items":   {map[string]string{"memory.max": "1000\n", "memory.current": "400\n", "memory.stat": "anon 270\nshmem 130\n"}, 600, true},
 	} {
 		dir := t.TempDir()
 		for file, text := range c.files {
@@ -26,7 +29,7 @@ func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if free, limited := freeInCgroup(dir); free != c.free || limited != c.limited {
+		if free, limited := freeInCgroup(dir, volume); free != c.free || limited != c.limited {
 			t.Errorf("%s: %d free, limited %t", name, free, limited)
 		}
 	}
@@ -89,7 +92,7 @@ func TestLimitIsTheSumOfWhatPartsUse(t *testing.T) {
 	before := limit()
 	t.Cleanup(func() { debug.SetMemoryLimit(before); debug.SetGCPercent(100) })
 	Limit()
-	table, ok := Reserve(1 << 20)
+	table, ok := Reserve(1<<20, 0)
 	forwarder := Use(3 << 20)
 	if all := int64(forAll + Handover + 4<<20); !ok || limit() != all {
 		t.Errorf("%d bytes, want %d, %t", limit(), all, ok)

@@ -81,4 +81,4 @@ func (m *Memory) scan(clock memfile.Clock, order handover.Order, which func(*mem
 }
 
 // Reserve lets a copy of items use that much memory until it calls release, and returns false if the container has no room for it.
-func (m *Memory) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes) }
+func (m *Memory) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes, 0) }

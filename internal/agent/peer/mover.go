@@ -14,6 +14,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 	"github.com/memcached-operator/memcached-operator/internal/scaling"
 )
 
@@ -169,5 +172,11 @@ func (m *Memory) movable(c Config, run func() string) scaling.Memcached {
 	scan := func(ctx context.Context, order handover.Order, which func(key []byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 		return m.scanRunning(ctx, order, ofMoves.scan(ctx, which), visit)
 	}
-	return scaling.Memcached{Server: server, Scan: scan, Run: run, Reserve: m.Reserve, Owner: c.Owner, Ordinal: c.Ordinal}
+	dump := func(ctx context.Context, visit func(protocol.Listed) error) error {
+		return m.Client.Server.Dump(ctx, peerlink.Silence, visit)
+	}
+	reserve := func(bytes int64) (release func(), ok bool) {
+		return memory.Reserve(bytes, slab.Of(m.Arguments, m.Version).MaxBytes)
+	}
+	return scaling.Memcached{Server: server, Scan: scan, Dump: dump, Run: run, Reserve: reserve, Owner: c.Owner, Ordinal: c.Ordinal}
 }
