@@ -69,7 +69,7 @@ func (s *supervisor) pollMoves() {
 	}
 	if m.request = request; request != nil {
 		m.step.Store(&request.Step)
-		if s.process != nil && s.process != m.process && m.status.Problem == "" && (s.phase == wire.PhaseServing || s.awaitsKeys()) {
+		if s.process != nil && s.process != m.process && (s.phase == wire.PhaseServing || s.awaitsKeys()) {
 			s.startMover()
 		}
 	}

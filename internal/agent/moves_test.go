@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/peer"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -26,5 +28,20 @@ func TestMoveEndsWithItsMemcached(t *testing.T) {
 	s.moves.process, s.moves.cancel = p, func() { stopped = true }
 	if s.handleExit(p); !stopped {
 		t.Error("it goes on after memcached has exited")
+	}
+}
+
+// Each memcached has a mover, which closes the change also after a problem of the one before.
+func TestNextMemcachedOfATargetWithAProblemHasAMover(t *testing.T) {
+	request := wire.Scaling{ID: "id", From: []string{"a"}, To: []string{"a", "b"}, Ordinal: 1, Step: wire.ScalingPublished}
+	p := process.New(protocol.Server{}, nil)
+	s := &supervisor{process: p, phase: wire.PhaseServing, moves: newMoves(), history: testHistory(), log: slog.New(slog.DiscardHandler), moved: make(chan peer.Moved, 1)}
+	s.info.scaling = request.String()
+	s.moves.request, s.moves.process = &request, process.New(protocol.Server{}, nil)
+	s.moves.status.ID, s.moves.status.Problem, s.moves.status.Forgets = request.ID, "no memory", true
+	s.pollMoves()
+	defer s.moves.stop()
+	if s.moves.process != p {
+		t.Error("it has none")
 	}
 }

@@ -34,7 +34,7 @@ type item struct {
 // pipe sends requests to a memcached, many of them before it reads their answers.
 type pipe struct {
 	Memcached
-	// open sets the connection, and what ends it with the context.
+	// open connects until the context is done.
 	open func() error
 	conn *protocol.BoundedConn
 	r    *bufio.Reader
@@ -57,6 +57,30 @@ type pipe struct {
 
 // openPipe returns ErrImpossible for a memcached that can't be compared with another one.
 func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
+	p, err := connect(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := p.stats("stats settings")
+	switch {
+	case err != nil:
+		err = fmt.Errorf("reading memcached's settings: %w", err)
+	case settings["cas_enabled"] != "yes":
+		err = fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
+	case settings["dump_enabled"] == "no", settings["lru_crawler"] == "no":
+		err = fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
+	default:
+		err = p.refresh()
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// connect returns a pipe to a memcached with any settings.
+func connect(ctx context.Context, m Memcached) (*pipe, error) {
 	p := &pipe{Memcached: m}
 	p.open = func() error {
 		opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
@@ -74,21 +98,6 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 		return nil, err
 	}
 	p.run = m.Run() // of another process, the connection is broken
-	settings, err := p.stats("stats settings")
-	switch {
-	case err != nil:
-		err = fmt.Errorf("reading memcached's settings: %w", err)
-	case settings["cas_enabled"] != "yes":
-		err = fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
-	case settings["dump_enabled"] == "no", settings["lru_crawler"] == "no":
-		err = fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
-	default:
-		err = p.refresh()
-	}
-	if err != nil {
-		p.close()
-		return nil, err
-	}
 	return p, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
@@ -49,4 +50,41 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 		return orphans, fmt.Errorf("purging the items: %w", err)
 	}
 	return orphans, nil
+}
+
+// Forget deletes from a target, when clients use the new owners only, the items of all keys that the change moves to it, whatever they
+// contain by then. So a target that can't compare them with those of the sources has no old value. It requires neither a CAS nor a dump.
+func Forget(ctx context.Context, m Memcached, c Change) error {
+	moves, err := newMoves(c, 0, m.Ordinal)
+	if err != nil {
+		return err
+	}
+	moved := func(key []byte) bool {
+		return moves.to.Shard(key) == m.Ordinal && moves.from.Shard(key) != m.Ordinal && isClients(key)
+	}
+	own, err := connect(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer own.close()
+	for range purges {
+		shown := false
+		_, err := m.Scan(ctx, handover.AnyOrder, moved, func(found *memfile.Item) error {
+			shown = true
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return own.delete(found.Key)
+		})
+		if err == nil {
+			err = own.check()
+		}
+		if err != nil {
+			return fmt.Errorf("deleting the items of the keys that move: %w", err)
+		}
+		if !shown {
+			break
+		}
+	}
+	return nil
 }

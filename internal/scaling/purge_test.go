@@ -107,6 +107,76 @@ func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
 	}
 }
 
+// A target that can't compare the keys that it gets keeps none of them, whatever clients made of the old values. A memcached without CAS
+// has no use for the pipe of a comparison.
+func TestForgetDeletesAllThatMovesToTheShard(t *testing.T) {
+	from, err := ring.New(ring.Ketama, servers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := ring.New(ring.Ketama, servers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, moved := []string{wire.DiscoveryItem}, []string{}
+	for i := 0; len(moved) < 1000; i++ {
+		key := fmt.Sprintf("key-%d", i)
+		if keys = append(keys, key); to.Shard([]byte(key)) == 1 && from.Shard([]byte(key)) != 1 {
+			moved = append(moved, key)
+		}
+	}
+	for name, c := range map[string]struct {
+		ring  string
+		runs  int // as above
+		scans int
+		left  int
+		says  string
+	}{
+		"all":                         {scans: 3, left: len(keys) - len(moved)},
+		"an unknown ring":             {ring: "Maglev", left: len(keys), says: ErrImpossible.Error()},
+		"memcached has started again": {runs: 1, scans: 1, left: len(keys) - len(moved) + 1, says: "started again"},
+	} {
+		t.Run(name, bubble(func(t *testing.T) {
+			network, server := &fake.Network{}, fake.New()
+			server.NoCAS = true
+			server.Before = func(request string) string { return map[string]string{"mn": "MN\r\n"}[request] }
+			server.Serve(network, "memcached:11211")
+			defer network.Close()
+			for _, key := range keys {
+				server.Set(key, fake.Item{Value: "value"})
+			}
+			scans, checks := 0, 0
+			m := Memcached{Ordinal: 1, Server: protocol.Server{Address: "memcached:11211", DialContext: network.DialContext}}
+			m.Run = func() string {
+				if checks++; c.runs > 0 && checks > c.runs {
+					return "another"
+				}
+				return "first"
+			}
+			m.Scan = func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+				scans++
+				items := server.Items()
+				shown := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+					_, has := items[key]
+					return !has || scans == 1 && key == moved[0] // a scan can miss an item
+				})
+				if scans == 1 {
+					server.Set(moved[1], fake.Item{Value: "value and what a client appends"})
+				}
+				return scanOf(shown, 0)(ctx, order, which, visit)
+			}
+			err := Forget(t.Context(), m, Change{Ring: cmp.Or(c.ring, ring.Ketama), From: servers(3), To: servers(2)})
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Fatalf("%v, want %q", err, c.says)
+			}
+			left := server.Items()
+			if len(left) != c.left || scans != c.scans {
+				t.Errorf("%d of %d items are left after %d scans, want %d after %d", len(left), len(keys), scans, c.left, c.scans)
+			}
+		}))
+	}
+}
+
 func bubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -226,7 +227,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 	case !maps.Equal(p.missed, pod.Annotations):
 		could = append(could, act("is brought its annotations", func() { p.bring(pod) })...)
 	}
-	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && p.Moved().Problem == "" && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
+	if r := p.scaling(); p.Runs && !p.receives && r.ID != "" && (p.Moved().Problem == "" || r.Step == agentwire.ScalingClose) && (p.moved.ID != r.ID || p.moved.Step != r.Step) {
 		could = append(could, act(fmt.Sprintf("completes step %s of scaling %s", r.Step, r.ID), func() { cl.move(p, r) })...)
 	}
 	if p.Runs && p.unfit != ResourcesText(c.Resources) && !p.cannotShrink(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
@@ -253,12 +254,16 @@ func (p *Proc) awaitsKeys() bool {
 	return r.Step == agentwire.ScalingCopy && r.Ordinal >= len(r.From) && p.Moved().Problem == ""
 }
 
-// move completes a step of moving items, or finds that clients use another ring.
+// move completes a step of moving items, or finds that clients use another ring. Then only the last step can be completed.
 func (cl *Cluster) move(p *Proc, r agentwire.Scaling) {
-	p.moved = agentwire.ScalingStatus{ID: r.ID, Step: r.Step, Moved: ItemsPerShard / 4, Total: ItemsPerShard / 4, StaleSeconds: 0.5}
-	if cl.Unproven {
-		p.moved = agentwire.ScalingStatus{ID: r.ID, Problem: "300 of 1,000 keys are where Ketama puts them"}
+	if problem := p.Moved().Problem; problem != "" || cl.Unproven {
+		p.moved = agentwire.ScalingStatus{ID: r.ID, Problem: cmp.Or(problem, "300 of 1,000 keys are where Ketama puts them"), Forgets: true}
+		if r.Step == agentwire.ScalingClose {
+			p.moved.Step = r.Step
+		}
+		return
 	}
+	p.moved = agentwire.ScalingStatus{ID: r.ID, Step: r.Step, Moved: ItemsPerShard / 4, Total: ItemsPerShard / 4, StaleSeconds: 0.5}
 }
 
 // Moved is what the agent reports of moving items from other shards.

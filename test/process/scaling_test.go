@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,7 +128,8 @@ func TestNewShardServesWithTheItemsOfItsKeys(t *testing.T) {
 	c.want(moved, true, c.all)
 }
 
-// Unless clients use the declared ring, a new shard serves at once, without items, and says why.
+// Unless clients use the declared ring, a new shard serves at once, without items, and says why. At the close, it deletes what it has of the
+// keys that were to move.
 func TestNewShardServesWithoutItemsIfTheRingIsAnother(t *testing.T) {
 	t.Parallel()
 	c := newScaledCache(t)
@@ -139,6 +141,14 @@ func TestNewShardServesWithoutItemsIfTheRingIsAnother(t *testing.T) {
 		t.Errorf("%d items, %+v", s.Items, s.Scaling)
 	}
 	c.want(moved, true, c.two)
+	declared, _ := ring.New(ring.Rendezvous, c.names)
+	kept := slices.DeleteFunc(slices.Clone(moved), func(key string) bool { return declared.Shard([]byte(key)) == added.Ordinal })
+	pods.Talk(t, added.Address(), "ms "+strings.Join(moved, " 4 q\r\nheld\r\nms ")+" 4 q\r\nheld\r\n")
+	c.reach(agentwire.ScalingClose, added)
+	c.want(kept, true, c.all)
+	if got := strings.Count(pods.Talk(t, added.Address(), "mg "+strings.Join(moved, " v q\r\nmg ")+" v q\r\n"), "VA "); got != len(kept) {
+		t.Errorf("%d of %d items are left, want %d", got, len(moved), len(kept))
+	}
 }
 
 // A scaling without a move of items has left copies of a few keys. A dry run counts them, and a purge deletes them.

@@ -22,7 +22,7 @@ func (w *World) watchMoves() {
 	for uid, p := range w.Procs {
 		report, pod := p.Moved(), w.PodOf(p)
 		for i, step := range scalingSteps {
-			if report.ID != "" && (report.Problem != "" || i > 0 && step == report.Step) {
+			if report.ID != "" && (report.Problem != "" && step != agentwire.ScalingClose || i > 0 && step == report.Step) {
 				w.watch.moved[moved{report.ID, p.Shard, step}] = true
 			}
 		}

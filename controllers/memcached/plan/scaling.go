@@ -21,7 +21,7 @@ import (
 
 // Items move when the number of shards changes: the targets, which get keys of other shards, copy them, and keep them equal while clients
 // have either list. The status has a step before anything depends on it. By what the targets report, the next step follows. A problem that a
-// target reports is final: that target gets no items, and the others don't wait for it.
+// target reports is final: that target gets no items, and the others don't wait for it. At the close, it deletes what it has of them.
 
 const (
 	// scalingPoll is how often the agents of the targets are queried, and switchPoll while clients get the new list.
@@ -172,7 +172,7 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 		s.Step, s.PublishTime = v1beta1.ScalingWaiting, new(metav1.NewTime(obs.Now.Truncate(time.Second)))
 	default:
 		s.Deleted, s.Purged = reports.deleted, reports.purged
-		p.finish("")
+		p.finish(reports.problem)
 	}
 }
 
@@ -233,10 +233,12 @@ func reportsOf(obs *observation.Observation, shards []shard.State, scaling *v1be
 		r.deleted, r.purged = r.deleted+report.Deleted, r.purged+report.Purged
 		r.staleMilliseconds = max(r.staleMilliseconds, int64(report.StaleSeconds*1000))
 		isReached := slices.Index(order, report.Step) >= slices.Index(order, requestedSteps[scaling.Step])
-		switch {
-		case report.Problem != "":
+		if report.Problem != "" {
 			r.problems++
 			r.problem = fmt.Sprintf("shard %s: %s", name, report.Problem)
+		}
+		switch {
+		case report.Problem != "" && (scaling.Step != v1beta1.ScalingClosing || !report.Forgets):
 		case !isReached, scaling.Step == v1beta1.ScalingPublishing && !s.IsReady:
 			waiting = name
 			if report.Error != "" {

@@ -143,11 +143,18 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 				reports(obs, "cache-1", agentwire.ScalingStatus{ID: "former", Step: agentwire.ScalingClose})
 			}, step},
 			"one has a problem": {func(obs *observation.Observation) {
+				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring", Forgets: true})
+			}, map[bool]v1beta1.ScalingStep{true: step, false: next[step]}[step == v1beta1.ScalingClosing]},
+			"one has a problem, and no item": {func(obs *observation.Observation) {
+				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring", Forgets: true, Step: agentwire.ScalingClose})
+			}, next[step]},
+			"one of release 1.1.0 has a problem": {func(obs *observation.Observation) {
 				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring"})
 			}, next[step]},
 			"all have a problem": {func(obs *observation.Observation) {
-				reports(obs, "cache-0", agentwire.ScalingStatus{Problem: "no ring"})
-				reports(obs, "cache-1", agentwire.ScalingStatus{Problem: "no ring"})
+				for _, shard := range []string{"cache-0", "cache-1"} {
+					reports(obs, shard, agentwire.ScalingStatus{Problem: "no ring", Forgets: true, Step: agentwire.ScalingClose})
+				}
 			}, v1beta1.ScalingFinishing},
 			"one is being deleted": {func(obs *observation.Observation) {
 				obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
@@ -164,7 +171,7 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 				c.change(obs)
 				p := plantest.Plan(obs)
 				s := p.Scaling.Status
-				if s.Step != c.want || (s.Problem != "") != (strings.HasPrefix(name, "all have a p") && step != v1beta1.ScalingClosing || strings.Contains(name, "Cold")) {
+				if s.Step != c.want || (s.Problem != "") != (s.Step == v1beta1.ScalingFinishing && (strings.Contains(name, "problem") || strings.Contains(name, "Cold"))) {
 					t.Errorf("%+v, want %s", s, c.want)
 				}
 				if len(p.Actions.ScaleIn) > 0 {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -42,42 +43,84 @@ type Moved struct {
 	Status  wire.ScalingStatus
 }
 
-// Run returns when the change is closed, or can't be warm, or the purge is done, or the context is done.
+// forgetInterval is between two looks at the step, or two attempts to delete items.
+const forgetInterval = time.Second
+
+// Run returns when the change is closed, or the purge is done, or the context is done.
 func (m *Mover) Run(ctx context.Context) {
 	defer memory.Use(memory.Handover)()
 	if step := m.Request.Step; step == wire.ScalingPurge || step == wire.ScalingCount {
 		m.purge(ctx)
 		return
 	}
-	key, err := readKey(m.ScalingKey)
-	if err != nil {
-		m.report(ctx, wire.ScalingStatus{Problem: err.Error()})
-		return
-	}
 	last := wire.ScalingStatus{}
-	err = scaling.Run(ctx, scaling.Target{
-		Memcached: m.Memory.movable(m.Config, m.run), Key: key, Log: m.Log,
-		Change:    scaling.Change{Ring: m.Request.Ring, From: m.Request.From, To: m.Request.To},
-		Dial:      m.dial,
-		Step:      func() scaling.Step { return scaling.Step(m.Step()) },
-		Concluded: m.Concluded.Load() != nil && *m.Concluded.Load() == m.Request.ID,
-		Conclude:  func() { m.Concluded.Store(&m.Request.ID) },
-		Progress: func(p scaling.Progress) {
-			last = statusOf(p)
-			m.report(ctx, last)
-		},
-	})
+	err := m.move(ctx, &last)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
 		m.Log.Warn("This shard does not get its keys from the other ones", "error", err)
-		last.Problem = err.Error()
-	default:
-		m.Log.Info("The other shards have no more keys of this one", "moved", last.Moved, "deleted", last.Deleted, "purged", last.Purged)
-		last.Step = wire.ScalingClose
+		last.Problem, last.Error, last.Forgets = err.Error(), "", true
+		m.report(ctx, last)
+		m.forget(ctx, last)
+		return
 	}
+	m.Log.Info("The other shards have no more keys of this one", "moved", last.Moved, "deleted", last.Deleted, "purged", last.Purged)
+	last.Step = wire.ScalingClose
 	m.report(ctx, last)
+}
+
+// move returns nil when the change is closed. last is the last report.
+func (m *Mover) move(ctx context.Context, last *wire.ScalingStatus) error {
+	key, err := readKey(m.ScalingKey)
+	if err != nil {
+		return err
+	}
+	return scaling.Run(ctx, scaling.Target{
+		Memcached: m.Memory.movable(m.Config, m.run), Key: key, Log: m.Log,
+		Change:    m.change(),
+		Dial:      m.dial,
+		Step:      func() scaling.Step { return scaling.Step(m.Step()) },
+		Concluded: m.isConcluded(),
+		Conclude:  func() { m.Concluded.Store(&m.Request.ID) },
+		Progress: func(p scaling.Progress) {
+			*last = statusOf(p)
+			m.report(ctx, *last)
+		},
+	})
+}
+
+func (m *Mover) isConcluded() bool {
+	id := m.Concluded.Load()
+	return id != nil && *id == m.Request.ID
+}
+
+// forget closes a change that has a problem, when clients use the new owners only: what this process has of the keys that move is
+// compared with nothing any more, and would be old values.
+func (m *Mover) forget(ctx context.Context, last wire.ScalingStatus) {
+	for {
+		if m.Step() == wire.ScalingClose {
+			var err error
+			if !m.isConcluded() { // all values are new then
+				err = scaling.Forget(ctx, m.Memory.movable(m.Config, m.run), m.change())
+			}
+			if err == nil || errors.Is(err, scaling.ErrImpossible) { // also no earlier attempt could copy items
+				m.Log.Info("Closed without the keys of the other shards", "error", err)
+				last.Step, last.Error = wire.ScalingClose, ""
+				m.report(ctx, last)
+				return
+			}
+			last.Error = err.Error()
+			m.report(ctx, last)
+		}
+		if !sleep(ctx, forgetInterval) {
+			return
+		}
+	}
+}
+
+func (m *Mover) change() scaling.Change {
+	return scaling.Change{Ring: m.Request.Ring, From: m.Request.From, To: m.Request.To}
 }
 
 // purge deletes the items of keys that other shards own, or counts them.

@@ -87,6 +87,9 @@ type ScalingStatus struct {
 	PurgedBytes int64 `json:"purgedBytes,omitempty"`
 	// Problem is a message for the user that says why no items are copied, and why a later attempt would not help.
 	Problem string `json:"problem,omitempty"`
+	// Forgets is whether a pod with a Problem deletes its items of the keys that move, and has completed ScalingClose then. Agents of release
+	// 1.1.0 don't.
+	Forgets bool `json:"forgets,omitempty"`
 	// Error is a message for the user that says why the last attempt failed; another one follows.
 	Error string `json:"error,omitempty"`
 }
