@@ -98,9 +98,14 @@ func (p placed) enough() bool {
 	return float64(p.right) >= leastPlaced*float64(p.keys)
 }
 
-// verify returns ErrUnproven unless the keys of the own shard are where the ring over the servers of From puts them.
+// verify returns ErrUnproven unless the keys of the own shard are where the ring over the servers of From puts them. Those that the change
+// moves to it don't count: an earlier attempt may have copied them.
 func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item)) error {
 	from, err := ring.New(c.Ring, c.From)
+	to := from
+	if err == nil && len(c.To) > 0 {
+		to, err = ring.New(c.Ring, c.To)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrImpossible, err)
 	}
@@ -111,6 +116,8 @@ func verify(ctx context.Context, m Memcached, c Change, visit func(*memfile.Item
 		var right int64
 		if from.Shard(item.Key) == m.Ordinal {
 			right = 1
+		} else if to.Shard(item.Key) == m.Ordinal {
+			return ctx.Err()
 		}
 		all.keys, all.right = all.keys+1, all.right+right
 		if item.AccessedAt.After(since) {

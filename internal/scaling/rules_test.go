@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,27 +139,34 @@ func TestRingIsVerifiedByTheKeysOfTheShard(t *testing.T) {
 		}
 	}
 	keys := func(n, m int) []string { return append(append([]string{}, right[:n]...), wrong[:m]...) }
+	in, err := ring.New(ring.Ketama, servers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := slices.DeleteFunc(slices.Clone(wrong), func(key string) bool { return in.Shard([]byte(key)) != 1 })
 	for name, c := range map[string]struct {
 		keys   []string
 		recent int
 		from   int
 		says   string
+		to     int // 0 for 4
 	}{
-		"empty":                            {nil, 0, 3, ""},
-		"a few":                            {keys(19, 0), 0, 3, ""},
-		"a few, one is elsewhere":          {keys(18, 1), 0, 3, "18 of 19 keys of shard 1 are where Ketama over cache-0:11211, cache-1:11211, cache-2:11211 puts them (94.7%)"},
-		"99%":                              {keys(990, 10), 0, 3, ""},
-		"98.9%":                            {keys(989, 11), 0, 3, "(98.9%), at least 99% are required"},
-		"the others are from before":       {keys(2000, 3000), 2000, 3, ""},
-		"few of those that are used":       {keys(1999, 3000), 1999, 3, "1999 of 4999"},
-		"of those that are used, too many": {append(keys(1900, 100), right[1900:]...), 2000, 3, "1900 of 2000"},
-		"the operator's own item":          {append(keys(19, 0), wire.DiscoveryItem), 0, 3, ""},
-		"a single server":                  {keys(100, 0), 0, 1, "a single shard"},
+		"empty":                            {nil, 0, 3, "", 0},
+		"a few":                            {keys(19, 0), 0, 3, "", 0},
+		"a few, one is elsewhere":          {keys(18, 1), 0, 3, "18 of 19 keys of shard 1 are where Ketama over cache-0:11211, cache-1:11211, cache-2:11211 puts them (94.7%)", 0},
+		"99%":                              {keys(990, 10), 0, 3, "", 0},
+		"98.9%":                            {keys(989, 11), 0, 3, "(98.9%), at least 99% are required", 0},
+		"the others are from before":       {keys(2000, 3000), 2000, 3, "", 0},
+		"few of those that are used":       {keys(1999, 3000), 1999, 3, "1999 of 4999", 0},
+		"of those that are used, too many": {append(keys(1900, 100), right[1900:]...), 2000, 3, "1900 of 2000", 0},
+		"the operator's own item":          {append(keys(19, 0), wire.DiscoveryItem), 0, 3, "", 0},
+		"a single server":                  {keys(100, 0), 0, 1, "a single shard", 0},
+		"copied by an earlier attempt":     {append(keys(100, 0), copied[:200]...), 0, 3, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			visited, clients := 0, len(slices.DeleteFunc(slices.Clone(c.keys), func(key string) bool { return key == wire.DiscoveryItem }))
 			m := Memcached{Ordinal: 1, Scan: scanOf(c.keys, c.recent)}
-			err := verify(t.Context(), m, Change{Ring: ring.Ketama, From: servers(c.from), To: servers(4)}, func(*memfile.Item) { visited++ })
+			err := verify(t.Context(), m, Change{Ring: ring.Ketama, From: servers(c.from), To: servers(cmp.Or(c.to, 4))}, func(*memfile.Item) { visited++ })
 			if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrUnproven) || !strings.Contains(err.Error(), c.says)) || visited != clients {
 				t.Errorf("%v, %d visited, want %q", err, visited, c.says)
 			}
