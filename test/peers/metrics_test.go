@@ -57,7 +57,7 @@ func TestMetricsAreThoseOfMemcachedExporter(t *testing.T) {
 			pods.Traffic(t, s.Address())
 			url := exporter(t, s, pid)
 			before := s.Metrics(t, "?slabs")
-			theirs := pods.FetchMetrics(t, url)
+			theirs := pods.FetchUp(t, url)
 			after := s.Metrics(t, "?slabs")
 
 			compared := 0

@@ -61,7 +61,8 @@ func TestUsableConnectionsAreTheTrueLimit(t *testing.T) {
 					pods.Must(t, err)
 					defer conn.Close()
 				}
-				m := s.Metrics(t, "")
+				var m pods.Scrape
+				pods.Eventually(func() bool { m = s.Metrics(t, ""); return m.Values["memcached_connections_rejected_total"] > 0 })
 				t.Logf("%v connections are usable, %v are open, %v refused", usable, m.Values["memcached_current_connections"], m.Values["memcached_connections_rejected_total"])
 				if m.Values["memcached_connections_rejected_total"] == 0 {
 					t.Error("no connection was refused")

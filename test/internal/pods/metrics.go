@@ -55,11 +55,23 @@ func FetchMetrics(t testing.TB, url string) Scrape {
 	return s
 }
 
-// Metrics returns metrics that are not those of an earlier call.
+// Metrics returns metrics with memcached's statistics, which are not those of an earlier call.
 func (s *Shard) Metrics(t testing.TB, query string) Scrape {
 	t.Helper()
-	time.Sleep(1050 * time.Millisecond) //nolint:forbidigo // the agent answers with the same ones for a second
-	return FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics"+query)
+	return FetchUp(t, "http://"+s.MetricsAddress()+"/metrics"+query)
+}
+
+// FetchUp reads metrics until they have memcached's statistics: see FetchStatus.
+func FetchUp(t testing.TB, url string) (s Scrape) {
+	t.Helper()
+	if !Eventually(func() bool {
+		time.Sleep(1050 * time.Millisecond) //nolint:forbidigo // the agent answers with the same ones for a second
+		s = FetchMetrics(t, url)
+		return s.Values["memcached_up"] == 1
+	}) {
+		t.Fatalf("memcached has not answered in time for the metrics:\n%s", s.Text)
+	}
+	return s
 }
 
 // Traffic makes most of memcached's counters differ.
