@@ -43,7 +43,7 @@ func TestManifestOfAnySizeFitsIntoMemoryOfJob(t *testing.T) {
 	for _, mebibytes := range []int{20, 40, 63} {
 		t.Run(fmt.Sprintf("%d MiB", mebibytes), func(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.v")
-			child.Env = append(os.Environ(), childVariable+"="+strconv.Itoa(mebibytes), "GOMEMLIMIT="+jobGoMemory, "TMPDIR="+t.TempDir())
+			child.Env = append(os.Environ(), childVariable+"="+strconv.Itoa(mebibytes), "GOGC=", "GOMEMLIMIT="+jobGoMemory, "TMPDIR="+t.TempDir())
 			out, err := child.CombinedOutput()
 			if t.Logf("%s", out); err != nil {
 				t.Error(err)
