@@ -158,7 +158,7 @@ func (env *testEnv) manage() (eventually func(what string, ok func() bool)) {
 	start(env, mgr)
 	return func(what string, ok func() bool) {
 		env.Helper()
-		if err := wait.PollUntilContextTimeout(env.Ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
+		if err := wait.PollUntilContextTimeout(env.Ctx, 50*time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
 			env.Fatalf("%s: %v", what, err)
 		}
 	}

@@ -134,7 +134,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	s.complete(b)
 	report := p.Stop()
 	for _, failure := range report.Failures { // afterwards it may
-		if failure.Began.Before(b.Status.CompletionTime.Time) {
+		if failure.Failed.Before(b.Status.CompletionTime.Time) {
 			t.Errorf("a connection failed before the last backup was complete, at %s: %s", b.Status.CompletionTime.Time, report)
 			break
 		}

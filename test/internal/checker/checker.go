@@ -14,7 +14,7 @@ import (
 
 const (
 	// sweepTimeout bounds the last read of all keys of a worker, which pauses for sweepPause after an error.
-	sweepTimeout, sweepPause = 10 * time.Second, 4 * time.Millisecond
+	sweepTimeout, sweepPause = 2 * time.Minute, 4 * time.Millisecond
 )
 
 // Kind of a finding.

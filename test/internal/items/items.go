@@ -18,7 +18,7 @@ const (
 	// batch is the number of keys of a request.
 	batch = 200
 	// timeout bounds a request, and the attempts to connect for it, each of which connectTimeout bounds.
-	timeout        = 10 * time.Second
+	timeout        = 2 * time.Minute
 	connectTimeout = time.Second
 )
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -99,7 +98,7 @@ func ClientConfig(t testing.TB, ca, clients *testcert.CA) *tls.Config {
 // RequestVersion returns the certificate's fingerprint of a server that answers over TLS; a nil config is a plain
 // connection.
 func RequestVersion(ctx context.Context, address string, config *tls.Config) (fingerprint string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	server := protocol.At(address)
 	if config != nil {

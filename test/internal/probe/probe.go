@@ -19,13 +19,13 @@ const (
 	// Every is between the starts of two connections.
 	Every = 40 * time.Millisecond
 	// timeout bounds a hang. It does not hide a lost connection: see Ask.
-	timeout = 5 * time.Second
+	timeout = time.Minute
 )
 
 // Failure is a connection without an answer.
 type Failure struct {
-	Began time.Time
-	Err   error
+	Began, Failed time.Time
+	Err           error
 }
 
 // Report summarizes the connections so far.
@@ -112,7 +112,7 @@ func (p *Probe) connect() {
 	defer p.lock.Unlock()
 	p.report.Connections++
 	if err != nil {
-		p.report.Failures = append(p.report.Failures, Failure{began, err})
+		p.report.Failures = append(p.report.Failures, Failure{began, stopped, err})
 		return
 	}
 	p.report.Slowest = max(p.report.Slowest, stopped.Sub(began))
