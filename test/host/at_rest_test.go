@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -39,6 +40,8 @@ var rest struct {
 	idleSince time.Time
 	// others are the tests beside the one that counts writes, which are part of what it counts.
 	others sync.WaitGroup
+	// events are the tests that wait for an event, which an operator that stops may not post.
+	events sync.WaitGroup
 	// monitored is how often a test created the CRDs of prometheus-operator since.
 	monitored int
 	// releases is how often another release of the operator took them over since.
@@ -112,11 +115,20 @@ func tookOver(s *suite.Space, image string) {
 	rest.releases++
 }
 
+// await waits for tests beside this one, of which two wait so.
+func await(t *testing.T, others *sync.WaitGroup) {
+	t.Helper()
+	if n := flag.Lookup("test.parallel").Value.String(); n == "1" || n == "2" {
+		t.Fatalf("-test.parallel is %s, and this test waits for others beside it: use at least 3", n)
+	}
+	others.Wait()
+}
+
 // In the window the operator is restarted, removed and exchanged by other tests.
 // That must cost no write either, but one a shard for each other release.
 func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	t.Parallel() // after all tests that aren't
-	rest.others.Wait()
+	await(t, &rest.others)
 	s := atRest(t)
 	s.Finally(func(ctx context.Context) error { return suite.Delete(ctx, rest.namespace) })
 	time.Sleep(time.Until(rest.idleSince.Add(restWindow))) //nolint:forbidigo // the window in which nothing is written
@@ -163,13 +175,24 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 			t.Errorf("%s were written %d times, and %d writes were refused; want one write for each of %d creations of the CRD", resource, written, refused, rest.monitored)
 		}
 	}
-	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d templates and %d policies for %d exchanges of the operator by another release, and %d others",
-		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, policies, rest.releases, len(others))
+	// On a busy machine, an agent or a probe is late by chance, which costs two writes of a status and two events. What the operator
+	// writes by a rule, it writes for all Memcacheds, which are alike, or often.
+	late := map[string]int{}
+	byRule := slices.DeleteFunc(slices.Clone(others), func(r audit.Request) bool {
+		name, _, _ := strings.Cut(r.Name, ".") // that of an event has more
+		late[name]++
+		return late[name] <= 3*4 && (r.Resource == "memcacheds/status" || r.Resource == "events")
+	})
+	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d templates and %d policies for %d exchanges of the operator by another release, and %d others, of which these may be late: %v",
+		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, policies, rest.releases, len(others), late)
 	if templates != exchanged {
 		t.Errorf("%d templates were written, not one a shard for each of %d exchanges", templates, rest.releases)
 	}
 	if policies != 0 && policies != exchanged { // another release may open another port
 		t.Errorf("%d policies were written, neither none nor one a Memcached for each of %d exchanges", policies, rest.releases)
+	}
+	if len(late) < restCount {
+		others = byRule
 	}
 	for _, w := range others {
 		t.Errorf("written while idle: %s", w)

@@ -17,6 +17,8 @@ import (
 
 func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	const size = 5000
+	rest.events.Add(1)
+	t.Cleanup(rest.events.Done)
 	t.Parallel()
 	s := newSpace(t)
 	newest := versions[len(versions)-1]

@@ -145,6 +145,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	for alert, memcached := range s.fired {
 		s.resolves(alert, memcached)
 	}
+	await(t, &rest.events)
 	s.operators(0) // while the kubelet's probes of the shard that hangs fail
 	s.fires("MemcachedOperatorDown", "")
 	s.operators(1)
