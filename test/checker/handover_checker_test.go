@@ -225,24 +225,28 @@ func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
 		from, to, surge := pods.Versions[n/2%3], pods.Versions[n%3], n%4 > 1
 		t.Run(fmt.Sprintf("%d %s from %s to %s surge=%t end=%t", n, fault.name, from, to, surge, atEnd), func(t *testing.T) {
 			t.Parallel()
-			p := newCheckedPair(t, uint64(n), from, to)
-			p.relay(n)
-			p.begin(uint64(n))
-			p.trigger(surge)
-			if atEnd {
-				// The old memcached has stopped, and the new pod does not have everything yet.
-				pods.Eventually(func() bool { return pods.Greet(p.old.Address()) != nil || p.old.HasExited() })
-				p.sleep(0, 50)
-			} else {
-				p.sleep(0, 700)
+			for range attempts {
+				p := newCheckedPair(t, uint64(n), from, to)
+				p.relay(n)
+				p.begin(uint64(n))
+				p.trigger(surge)
+				if atEnd {
+					// The old memcached has stopped, and the new pod does not have everything yet.
+					pods.Eventually(func() bool { return pods.Greet(p.old.Address()) != nil || p.old.HasExited() })
+					p.sleep(0, 50)
+				} else {
+					p.sleep(0, 700)
+				}
+				hands := fault.do(p)
+				start := p.moved()
+				p.end(start, false)
+				// At the end, the new pod may have everything before the old one learns of it, and then there is no second try.
+				if !hands || atEnd || start.Result == agentwire.StartHandedOver {
+					return
+				}
+				t.Logf("the handover failed by itself: %s", start.Reason)
 			}
-			hands := fault.do(p)
-			start := p.moved()
-			// At the end, the new pod may have everything before the old one learns of it, and then there is no second try.
-			if hands && !atEnd && start.Result != agentwire.StartHandedOver {
-				t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
-			}
-			p.end(start, false)
+			t.Error("no handover was finished after its interruption")
 		})
 	}
 }
