@@ -21,9 +21,8 @@ func dump(t *testing.T, address string) (end func(), err error) {
 	pods.Must(t, err)
 	end = func() { _ = conn.Close() }
 	t.Cleanup(end)
-	if _, err := io.WriteString(conn, protocol.DumpRequest); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, protocol.DumpRequest)
+	pods.Must(t, err)
 	pods.Must(t, conn.SetReadDeadline(time.Now().Add(pods.Patience)))
 	_, err = protocol.NewDumpReader(bufio.NewReader(conn)).Next()
 	return end, err

@@ -39,9 +39,7 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				pods.Must(t, err)
 				want := w.Answers(server)
 				pods.WantInFile(t, "of the running memcached", file, clock, want)
-				if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
-					t.Error(err)
-				}
+				pods.Must(t, file.Verify(t.Context(), protocol.At(server.Address())))
 
 				w.Reconnect(server)
 				w.Run(200)
@@ -210,9 +208,7 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 			server := pods.StartCache(t, version)
 			pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
 			for range 3 {
-				if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())); err != nil {
-					t.Error(err)
-				}
+				pods.Must(t, server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())))
 			}
 			if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another growth factor: %v", err)

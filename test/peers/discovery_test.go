@@ -31,9 +31,8 @@ func request(t *testing.T, address, text string) string {
 	pods.Must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(pods.Patience))
-	if _, err := io.WriteString(conn, text+"quit\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, text+"quit\r\n")
+	pods.Must(t, err)
 	answer, err := io.ReadAll(conn)
 	pods.Must(t, err)
 	return string(answer)

@@ -407,9 +407,8 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 			there := items.New("stores", size, into.Address())
 			t.Cleanup(func() { _ = there.Close() })
 			for _, all := range []*items.Set{there, set} {
-				if _, err := all.Keep(1); err != nil {
-					t.Error(err)
-				}
+				_, err := all.Keep(1)
+				pods.Must(t, err)
 			}
 
 			j.must(snapshotwire.ActionDelete)
@@ -454,9 +453,8 @@ func noisy(t *testing.T, size int) *pods.Cache {
 	noise := rand.NewChaCha8([32]byte{})
 	for i := range size {
 		_, _ = noise.Read(value)
-		if _, err := fmt.Fprintf(conn, "set noise-%d 0 0 %d\r\n%s\r\n", i, len(value), value); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Fprintf(conn, "set noise-%d 0 0 %d\r\n%s\r\n", i, len(value), value)
+		pods.Must(t, err)
 	}
 	answers := bufio.NewScanner(io.LimitReader(conn, int64(size*len("STORED\r\n"))))
 	for answers.Scan() {

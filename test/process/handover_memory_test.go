@@ -18,9 +18,8 @@ func agentMemory(s *pods.Shard, name string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			var kib int64
-			if _, err := fmt.Sscan(rest, &kib); err != nil {
-				s.T.Fatal(err)
-			}
+			_, err := fmt.Sscan(rest, &kib)
+			pods.Must(s.T, err)
 			return kib << 10
 		}
 	}

@@ -80,7 +80,6 @@ func TestPodWithLessMemoryKeepsTheHottestItems(t *testing.T) {
 	}
 	set := items.Sized("item", hot, bytes, next.Address())
 	defer set.Close()
-	if _, err := set.Keep(0.99); err != nil {
-		t.Error(err)
-	}
+	_, err := set.Keep(0.99)
+	pods.Must(t, err)
 }

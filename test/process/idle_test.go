@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -82,11 +81,11 @@ func wantIdle(t *testing.T, s *pods.Shard, want float64) float64 {
 	var m pods.Scrape
 	// A memcached that doesn't answer in time is queried again with the next sample.
 	const unknown = `memcached_agent_recommendation_absent{reason="NoData"}`
-	for deadline := time.Now().Add(pods.Patience); m.Values["memcached_agent_idle_sample_items"] < 100 || m.Values[unknown] == 1; {
-		if time.Now().After(deadline) {
-			t.Fatalf("no sample: %s", m.Text)
-		}
+	if !pods.Eventually(func() bool {
 		m = s.Metrics(t, "")
+		return m.Values["memcached_agent_idle_sample_items"] >= 100 && m.Values[unknown] != 1
+	}) {
+		t.Fatalf("no sample: %s", m.Text)
 	}
 	idle := func(idle, read string) float64 {
 		return m.Values[fmt.Sprintf(`memcached_agent_idle_bytes{idle="%s",read="%s"}`, idle, read)]

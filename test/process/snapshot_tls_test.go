@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,9 +102,7 @@ func TestCopyOverTLSFailsWithTheReason(t *testing.T) {
 				served := pods.NewTLSFiles(t, ca, c.served)
 				source, from := pods.StartTLSCache(t, version, served)
 				job := pods.NewTLSFiles(t, cmp.Or(c.signs, ca), c.presented)
-				if err := os.WriteFile(filepath.Join(job.Dir, "ca.crt"), cmp.Or(c.trusts, ca).PEM(), 0o644); err != nil { //nolint:gosec // as the others
-					t.Fatal(err)
-				}
+				pods.WriteFile(t, filepath.Join(job.Dir, "ca.crt"), string(cmp.Or(c.trusts, ca).PEM()))
 				task := pods.WithTLS(pods.SaveTask(source), from)
 				if c.edit != nil {
 					c.edit(&task, source)

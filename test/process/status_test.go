@@ -188,9 +188,8 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 	s.Run()
 	for i := range 300 {
 		for _, path := range []string{"/status", "/healthz", "/readyz"} {
-			if _, _, err := s.Get(path); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := s.Get(path)
+			pods.Must(t, err)
 		}
 		if i == 100 {
 			s.Annotate(agentwire.RestartFile, "once")

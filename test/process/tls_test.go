@@ -117,9 +117,8 @@ func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
 			if failed.Load() > 0 || dials.Load() == 0 || status.PID != first.PID || status.Secrets.Certificate.RestartRequired != "" {
 				t.Errorf("%d of %d connections failed; %+v", failed.Load(), dials.Load(), status)
 			}
-			if _, err := io.WriteString(long, "version\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = io.WriteString(long, "version\r\n")
+			pods.Must(t, err)
 			if line, err := bufio.NewReader(long).ReadString('\n'); err != nil {
 				t.Errorf("the open connection: %q, %v", line, err)
 			}
@@ -203,9 +202,8 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 		// A value that needs more than one read, in both directions.
 		value := strings.Repeat("v", 500_000)
 		_ = conn.SetDeadline(time.Now().Add(pods.Patience))
-		if _, err := fmt.Fprintf(conn, "set k 0 0 %d\r\n%s\r\nget k\r\n", len(value), value); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Fprintf(conn, "set k 0 0 %d\r\n%s\r\nget k\r\n", len(value), value)
+		pods.Must(t, err)
 		want := fmt.Sprintf("STORED\r\nVALUE k 0 %d\r\n%s\r\nEND\r\n", len(value), value)
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
@@ -247,9 +245,8 @@ func TestClientWithACertificateResumesItsSession(t *testing.T) {
 			config := pods.ClientConfig(t, ca, ca)
 			config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 			for range 3 {
-				if _, err := pods.RequestVersion(t.Context(), s.Address(), config); err != nil {
-					t.Fatal(err)
-				}
+				_, err := pods.RequestVersion(t.Context(), s.Address(), config)
+				pods.Must(t, err)
 			}
 		})
 	}

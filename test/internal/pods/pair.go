@@ -104,13 +104,10 @@ func NewPair(t *testing.T, args ...string) (old, next *Shard, r *Router) {
 	old, next = NewShard(t), NewShard(t)
 	old.PodUID, next.PodUID = "old", "next"
 	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = rand.Read(key) // always full
 	for _, s := range []*Shard{old, next} {
 		s.HandoverKey = filepath.Join(s.Dir, "key")
 		WriteFile(t, s.HandoverKey, string(key))
-
 		s.Annotate(agentwire.ArgumentsFile, s.Arguments(args...))
 	}
 	return old, next, newRouter(t, old, next)

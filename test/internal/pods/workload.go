@@ -153,9 +153,8 @@ func NewWorkload(t *testing.T, server *Cache) *Workload {
 	w := &Workload{t: t, Rand: rand.New(rand.NewPCG(14, 0)), largest: 1 << 20}
 	if server.Command != nil { // it isn't that of an agent
 		if i := slices.Index(server.Command.Args, "-I"); i >= 0 {
-			if _, err := fmt.Sscanf(server.Command.Args[i+1], "%dm", &w.largest); err != nil {
-				t.Fatal(err)
-			}
+			_, err := fmt.Sscanf(server.Command.Args[i+1], "%dm", &w.largest)
+			Must(t, err)
 			w.largest <<= 20
 		}
 	}
@@ -187,9 +186,8 @@ func (w *Workload) Reconnect(server *Cache) {
 		_ = w.conn.Close()
 	}
 	var err error
-	if w.conn, err = net.Dial("tcp", server.Address()); err != nil {
-		w.t.Fatal(err)
-	}
+	w.conn, err = net.Dial("tcp", server.Address())
+	Must(w.t, err)
 	w.r = bufio.NewReaderSize(w.conn, 64<<10)
 }
 
@@ -272,9 +270,8 @@ func (w *Workload) Answers(server *Cache) map[string]Content {
 	items := map[string]Content{}
 	for _, key := range w.keys {
 		text, flag := encode(key)
-		if _, err := fmt.Fprintf(w.conn, "mg %s v f t c u%s\r\n", text, flag); err != nil {
-			w.t.Fatal(err)
-		}
+		_, err := fmt.Fprintf(w.conn, "mg %s v f t c u%s\r\n", text, flag)
+		Must(w.t, err)
 		head, err := protocol.ReadHead(w.r)
 		Must(w.t, err)
 		if head.Code != protocol.MetaValue {
