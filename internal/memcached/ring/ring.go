@@ -95,11 +95,15 @@ func (m modulo) Shard(key []byte) int {
 type jump []int
 
 func newJump(servers []string) jump {
-	ordinals := make(jump, len(servers))
-	for i := range ordinals {
-		ordinals[i] = i
+	named := make([]point, len(servers)) // sorting another type would make the agent 8 kB larger
+	for i := range named {
+		named[i].shard = i
 	}
-	slices.SortFunc(ordinals, func(a, b int) int { return compareNatural(servers[a], servers[b]) })
+	slices.SortFunc(named, func(a, b point) int { return compareNatural(servers[a.shard], servers[b.shard]) })
+	ordinals := make(jump, len(servers))
+	for i, p := range named {
+		ordinals[i] = p.shard
+	}
 	return ordinals
 }
 
