@@ -26,7 +26,7 @@ const (
 	Silence = 10 * time.Second
 	// OpenTimeout bounds the connection and its handshake.
 	OpenTimeout = Silence
-	// StepTimeout bounds the time in which memcached stops.
+	// StepTimeout bounds a step of a peer, which may have to stop memcached or to scan its memory, and a write.
 	StepTimeout = 2 * time.Minute
 	// BatchItems are sent at once.
 	BatchItems = 200

@@ -286,9 +286,19 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 	})
 }
 
-// purge deletes the items that a scan shows and that haven't changed since. then is called with the size of each. It returns how many the scan has
-// shown.
-func (p *pipe) purge(ctx context.Context, which func(key []byte) bool, then func(bytes int)) (shown int64, err error) {
+// purgeAll purges until a scan shows no item: a scan can miss one.
+func (p *pipe) purgeAll(ctx context.Context, which func(key []byte) bool, changed bool, then func(bytes int)) error {
+	for range purges {
+		if shown, err := p.purge(ctx, which, changed, then); err != nil || shown == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// purge deletes the items that a scan shows and, unless changed, that haven't changed since. then is called with the size of each. It returns
+// how many the scan has shown.
+func (p *pipe) purge(ctx context.Context, which func(key []byte) bool, changed bool, then func(bytes int)) (shown int64, err error) {
 	_, err = p.Scan(ctx, handover.AnyOrder, which, func(found *memfile.Item) error {
 		shown++
 		request, ok := protocol.AppendDelete(p.batch, found.Key)
@@ -296,7 +306,9 @@ func (p *pipe) purge(ctx context.Context, which func(key []byte) bool, then func
 			return ctx.Err()
 		}
 		size := len(found.Key) + len(found.Value)
-		p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), found.CAS, 10), "\r\n"...)
+		if p.batch = request; !changed {
+			p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), found.CAS, 10), "\r\n"...)
+		}
 		return p.add(func(head protocol.Head, _ []byte) error {
 			if head.Code == protocol.MetaHit {
 				then(size)

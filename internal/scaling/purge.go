@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
@@ -44,7 +43,7 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 	if dryRun {
 		err = own.check()
 	} else {
-		_, err = own.purge(ctx, isOrphan, orphans.add)
+		_, err = own.purge(ctx, isOrphan, false, orphans.add)
 	}
 	if err != nil {
 		return orphans, fmt.Errorf("purging the items: %w", err)
@@ -67,24 +66,8 @@ func Forget(ctx context.Context, m Memcached, c Change) error {
 		return err
 	}
 	defer own.close()
-	for range purges {
-		shown := false
-		_, err := m.Scan(ctx, handover.AnyOrder, moved, func(found *memfile.Item) error {
-			shown = true
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return own.delete(found.Key)
-		})
-		if err == nil {
-			err = own.check()
-		}
-		if err != nil {
-			return fmt.Errorf("deleting the items of the keys that move: %w", err)
-		}
-		if !shown {
-			break
-		}
+	if err := own.purgeAll(ctx, moved, true, func(int) {}); err != nil {
+		return fmt.Errorf("deleting the items of the keys that move: %w", err)
 	}
 	return nil
 }

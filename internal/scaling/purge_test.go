@@ -62,22 +62,9 @@ func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
 		"it has, in a dry run":         {recent: 2000, runs: 2, dryRun: true, want: all, says: "started again"},
 	} {
 		t.Run(name, bubble(func(t *testing.T) {
-			network, server := &fake.Network{}, fake.New()
-			server.Before = func(request string) string { return map[string]string{"mn": "MN\r\n"}[request] }
-			server.Serve(network, "memcached:11211")
-			defer network.Close()
 			keys := append(own[:len(own):len(own)], orphans...)
-			for _, key := range keys {
-				server.Set(key, fake.Item{Value: "value"})
-			}
-			scans, checks := 0, 0
-			m := Memcached{Ordinal: 1, Server: protocol.Server{Address: "memcached:11211", DialContext: network.DialContext}}
-			m.Run = func() string {
-				if checks++; c.runs > 0 && checks > c.runs {
-					return "another"
-				}
-				return "first"
-			}
+			server, m := newPurged(t, keys, c.runs)
+			scans := 0
 			m.Scan = func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 				if scans++; scans > 1 && c.changed != "" {
 					server.Set(c.changed, fake.Item{Value: "newer"})
@@ -105,6 +92,23 @@ func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// newPurged returns a shard with these keys, whose memcached is the same process for so many checks; 0 for all.
+func newPurged(t *testing.T, keys []string, runs int) (*fake.Server, Memcached) {
+	network, server, checks := &fake.Network{}, fake.New(), 0
+	server.Before = func(request string) string { return map[string]string{"mn": "MN\r\n"}[request] }
+	server.Serve(network, "memcached:11211")
+	t.Cleanup(network.Close)
+	for _, key := range keys {
+		server.Set(key, fake.Item{Value: "value"})
+	}
+	return server, Memcached{Ordinal: 1, Server: protocol.Server{Address: "memcached:11211", DialContext: network.DialContext}, Run: func() string {
+		if checks++; runs > 0 && checks > runs {
+			return "another"
+		}
+		return "first"
+	}}
 }
 
 // A target that can't compare the keys that it gets keeps none of them, whatever clients made of the old values. A memcached without CAS
@@ -137,22 +141,9 @@ func TestForgetDeletesAllThatMovesToTheShard(t *testing.T) {
 		"memcached has started again": {runs: 1, scans: 1, left: len(keys) - len(moved) + 1, says: "started again"},
 	} {
 		t.Run(name, bubble(func(t *testing.T) {
-			network, server := &fake.Network{}, fake.New()
+			server, m := newPurged(t, keys, c.runs)
 			server.NoCAS = true
-			server.Before = func(request string) string { return map[string]string{"mn": "MN\r\n"}[request] }
-			server.Serve(network, "memcached:11211")
-			defer network.Close()
-			for _, key := range keys {
-				server.Set(key, fake.Item{Value: "value"})
-			}
-			scans, checks := 0, 0
-			m := Memcached{Ordinal: 1, Server: protocol.Server{Address: "memcached:11211", DialContext: network.DialContext}}
-			m.Run = func() string {
-				if checks++; c.runs > 0 && checks > c.runs {
-					return "another"
-				}
-				return "first"
-			}
+			scans := 0
 			m.Scan = func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
 				scans++
 				items := server.Items()

@@ -26,7 +26,7 @@ const (
 	sweepInterval    = 50 * time.Millisecond
 	retryInterval    = time.Second
 	progressInterval = 250 * time.Millisecond
-	// purges is how often the items of a source are listed and deleted: a scan can miss an item.
+	// purges is how often items are listed and deleted at most.
 	purges = 3
 	// sampleKeys is how many random keys show from which shards keys come.
 	sampleKeys = 100_000
@@ -589,14 +589,9 @@ func (s *source) purge(ctx context.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	for range purges {
-		shown, err := s.pipes[theirs].purge(ctx, nil, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
-		if err != nil {
-			return fmt.Errorf("deleting what moved: %w", err)
-		}
-		if shown == 0 {
-			break
-		}
+	err := s.pipes[theirs].purgeAll(ctx, nil, false, func(int) { s.update(func(p *Progress) { p.Purged++ }, false) })
+	if err != nil {
+		return fmt.Errorf("deleting what moved: %w", err)
 	}
 	s.close()
 	return nil
