@@ -147,18 +147,14 @@ func awaitMore(t *testing.T, check *checker.Checker) {
 
 // A flush_all deletes items that were not used for a second, and the checker expects that.
 func TestCheckerKnowsFlushAll(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			cache := pods.StartCache(t, version, "-m", "64")
-			check := checker.Start(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.Address)
-			awaitOperations(t, check, 500, 500, 100)
-			if err := check.FlushAll(4 * time.Second); err != nil {
-				t.Error(err)
-			}
-			awaitMore(t, check)
-			wantFindings(t, check.Stop(), nil, nil, false)
-		})
-	}
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		cache := pods.StartCache(t, version, "-m", "64")
+		check := checker.Start(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.Address)
+		awaitOperations(t, check, 500, 500, 100)
+		if err := check.FlushAll(4 * time.Second); err != nil {
+			t.Error(err)
+		}
+		awaitMore(t, check)
+		wantFindings(t, check.Stop(), nil, nil, false)
+	})
 }

@@ -65,24 +65,20 @@ func TestMemcachedIsBusyWithAnotherKeyDump(t *testing.T) {
 // While a dump isn't read, memcached says that its crawler runs, and the thread that gets another request for one stands
 // still. So protocol.ReadDump asks first.
 func TestMemcachedShowsThatADumpIsNotRead(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			// More lines than the buffers between two programs hold.
-			server, end := dumped(t, version, 200_000, "-t", "1")
-			for _, running := range []bool{true, false} {
-				if !running {
-					end()
-				}
-				if !pods.Eventually(func() bool {
-					answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
-					pods.Must(t, err)
-					return (answers[0]["lru_crawler_running"] == "1") == running
-				}) {
-					t.Errorf("lru_crawler_running is not %t", running)
-				}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		// More lines than the buffers between two programs hold.
+		server, end := dumped(t, version, 200_000, "-t", "1")
+		for _, running := range []bool{true, false} {
+			if !running {
+				end()
 			}
-		})
-	}
+			if !pods.Eventually(func() bool {
+				answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
+				pods.Must(t, err)
+				return (answers[0]["lru_crawler_running"] == "1") == running
+			}) {
+				t.Errorf("lru_crawler_running is not %t", running)
+			}
+		}
+	})
 }

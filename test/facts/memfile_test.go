@@ -64,168 +64,148 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 
 // A page that moves to another slab class leaves chunks behind, and moves the chunks of large items.
 func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			arguments := pods.LayoutArguments(version, "-I 4m -o slab_chunk_max=16 -f 2")
-			server := pods.StartCache(t, version, arguments...)
-			file := server.MemoryFile(arguments)
-			w := pods.NewWorkload(t, server)
-			for range 20 {
-				w.Run(200)
-				for class := range 8 {
-					w.Do(fmt.Sprintf("slabs reassign %d %d", class+1, (class+1)%8+1))
-				}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		arguments := pods.LayoutArguments(version, "-I 4m -o slab_chunk_max=16 -f 2")
+		server := pods.StartCache(t, version, arguments...)
+		file := server.MemoryFile(arguments)
+		w := pods.NewWorkload(t, server)
+		for range 20 {
+			w.Run(200)
+			for class := range 8 {
+				w.Do(fmt.Sprintf("slabs reassign %d %d", class+1, (class+1)%8+1))
 			}
-			pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
-			var stats map[string]string
-			if !pods.Eventually(func() bool {
-				answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
-				pods.Must(t, err)
-				stats = answers[0]
-				return stats["slab_reassign_running"] == "0"
-			}) || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
-				t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
-			}
-			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
-			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+		}
+		pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
+		var stats map[string]string
+		if !pods.Eventually(func() bool {
+			answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
 			pods.Must(t, err)
-			pods.WantInFile(t, "after moves", file, clock, w.Answers(server))
-		})
-	}
+			stats = answers[0]
+			return stats["slab_reassign_running"] == "0"
+		}) || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
+			t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
+		}
+		t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
+		clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+		pods.Must(t, err)
+		pods.WantInFile(t, "after moves", file, clock, w.Answers(server))
+	})
 }
 
 // Placeholders and invalidated items would be hits at another memcached.
 func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			server := pods.StartCache(t, version)
-			file := server.MemoryFile(nil)
-			w := pods.NewWorkload(t, server)
-			for _, request := range []string{
-				"ms empty 0\r\n", "mg placeholder N100 c", "mg won N100 c", "ms won 1\r\nx", "ms stale 1\r\nx", "md stale I T100",
-				"ms expiring 1 T10\r\nx", "mg expiring R30 c", "ms negative 1 T-1\r\nx",
-			} {
-				w.Do(request)
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		server := pods.StartCache(t, version)
+		file := server.MemoryFile(nil)
+		w := pods.NewWorkload(t, server)
+		for _, request := range []string{
+			"ms empty 0\r\n", "mg placeholder N100 c", "mg won N100 c", "ms won 1\r\nx", "ms stale 1\r\nx", "md stale I T100",
+			"ms expiring 1 T10\r\nx", "mg expiring R30 c", "ms negative 1 T-1\r\nx",
+		} {
+			w.Do(request)
+		}
+		clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+		pods.Must(t, err)
+		got := pods.Collect(t, file.Scan, clock)
+		for key, want := range map[string]bool{"empty": true, "placeholder": false, "won": true, "stale": false, "expiring": true, "negative": false} {
+			if _, found := got[key]; found != want {
+				t.Errorf("%s is found: %v, want %v", key, found, want)
 			}
-			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-			pods.Must(t, err)
-			got := pods.Collect(t, file.Scan, clock)
-			for key, want := range map[string]bool{"empty": true, "placeholder": false, "won": true, "stale": false, "expiring": true, "negative": false} {
-				if _, found := got[key]; found != want {
-					t.Errorf("%s is found: %v, want %v", key, found, want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // The clock in memory.meta stands still while memcached is stopped.
 func TestClockOfAStoppedMemcached(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			server := pods.StartCache(t, version)
-			file := server.MemoryFile(nil)
-			w := pods.NewWorkload(t, server)
-			w.Do("ms short 1 T3\r\nx")
-			w.Do("ms long 1 T1000\r\nx")
-			running, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-			pods.Must(t, err)
-			server.Stop(syscall.SIGUSR1)
-			if stopped := pods.ClockOfMeta(t, server); stopped.Now < running.Now || stopped.Now > running.Now+60 {
-				t.Errorf("the clock is %d after it was %d", stopped.Now, running.Now)
-			}
-			pods.NextSecond(time.Now().Unix() + 4)
-			got := pods.Collect(t, file.Scan, pods.ClockOfMeta(t, server))
-			if _, ok := got["short"]; ok || len(got) != 1 {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		server := pods.StartCache(t, version)
+		file := server.MemoryFile(nil)
+		w := pods.NewWorkload(t, server)
+		w.Do("ms short 1 T3\r\nx")
+		w.Do("ms long 1 T1000\r\nx")
+		running, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+		pods.Must(t, err)
+		server.Stop(syscall.SIGUSR1)
+		if stopped := pods.ClockOfMeta(t, server); stopped.Now < running.Now || stopped.Now > running.Now+60 {
+			t.Errorf("the clock is %d after it was %d", stopped.Now, running.Now)
+		}
+		pods.NextSecond(time.Now().Unix() + 4)
+		got := pods.Collect(t, file.Scan, pods.ClockOfMeta(t, server))
+		if _, ok := got["short"]; ok || len(got) != 1 {
+			t.Errorf("got %v", got)
+		}
+	})
 }
 
 // What a scan sees of an item that changes is undefined, but it is bounded, and other items are there.
 func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			arguments := pods.LayoutArguments(version, "-I 4m")
-			server := pods.StartCache(t, version, arguments...)
-			file := server.MemoryFile(arguments)
-			const constant = 2000
-			pods.Fill(t, server.Address(), constant)
-			ctx, cancel := context.WithCancel(t.Context())
-			var clients sync.WaitGroup
-			for i := range 3 {
-				w := pods.NewWorkload(t, server)
-				w.Rand = rand.New(rand.NewPCG(uint64(i), 0))
-				clients.Go(func() {
-					for ctx.Err() == nil {
-						w.Step()
-					}
-				})
-			}
-			for i := range 30 {
-				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
-				pods.Must(t, err)
-				scan := file.Scan
-				if i%2 == 1 {
-					scan = file.ScanColdFirst
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		arguments := pods.LayoutArguments(version, "-I 4m")
+		server := pods.StartCache(t, version, arguments...)
+		file := server.MemoryFile(arguments)
+		const constant = 2000
+		pods.Fill(t, server.Address(), constant)
+		ctx, cancel := context.WithCancel(t.Context())
+		var clients sync.WaitGroup
+		for i := range 3 {
+			w := pods.NewWorkload(t, server)
+			w.Rand = rand.New(rand.NewPCG(uint64(i), 0))
+			clients.Go(func() {
+				for ctx.Err() == nil {
+					w.Step()
 				}
-				found := map[string]bool{}
-				report, err := scan(clock, func(item *memfile.Item) error {
-					if len(item.Key) == 0 || len(item.Key) > protocol.MaxKey || len(item.Value) > 4<<20 {
-						return fmt.Errorf("item %q of %d bytes", item.Key, len(item.Value))
-					}
-					found[string(item.Key)] = true
-					return nil
-				})
-				pods.Must(t, err)
-				if len(found) < constant {
-					t.Errorf("%d items: %+v", len(found), report)
+			})
+		}
+		for i := range 30 {
+			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+			pods.Must(t, err)
+			scan := file.Scan
+			if i%2 == 1 {
+				scan = file.ScanColdFirst
+			}
+			found := map[string]bool{}
+			report, err := scan(clock, func(item *memfile.Item) error {
+				if len(item.Key) == 0 || len(item.Key) > protocol.MaxKey || len(item.Value) > 4<<20 {
+					return fmt.Errorf("item %q of %d bytes", item.Key, len(item.Value))
 				}
+				found[string(item.Key)] = true
+				return nil
+			})
+			pods.Must(t, err)
+			if len(found) < constant {
+				t.Errorf("%d items: %+v", len(found), report)
 			}
-			if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
-				t.Error(err)
-			}
-			cancel()
-			clients.Wait()
-		})
-	}
+		}
+		if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		clients.Wait()
+	})
 }
 
 func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			server := pods.StartCache(t, version)
-			pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
-			for range 3 {
-				pods.Must(t, server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())))
-			}
-			if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
-				t.Errorf("another growth factor: %v", err)
-			}
-			other := pods.StartCache(t, version)
-			if err := other.MemoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
-				t.Errorf("another smallest item, without items: %v", err)
-			}
-			pods.NewWorkload(t, other).Run(500)
-			if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
-				t.Errorf("another memcached: %v", err)
-			}
-			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
-			pods.Must(t, err)
-			if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
-				t.Errorf("more memory: %v", err)
-			}
-		})
-	}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		server := pods.StartCache(t, version)
+		pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
+		for range 3 {
+			pods.Must(t, server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())))
+		}
+		if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
+			t.Errorf("another growth factor: %v", err)
+		}
+		other := pods.StartCache(t, version)
+		if err := other.MemoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
+			t.Errorf("another smallest item, without items: %v", err)
+		}
+		pods.NewWorkload(t, other).Run(500)
+		if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
+			t.Errorf("another memcached: %v", err)
+		}
+		layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
+		pods.Must(t, err)
+		if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
+			t.Errorf("more memory: %v", err)
+		}
+	})
 }

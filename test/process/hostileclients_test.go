@@ -92,63 +92,55 @@ func TestRequestWithoutAnEndDoesNotUseUpTheMemory(t *testing.T) {
 }
 
 func TestAnswersThatAreNotReadDoNotUseUpTheMemory(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s, pid, most := runLimited(t, version)
-			store(t, s)
-			request := []byte("get " + strings.Repeat("a ", 30_000) + "\r\n")
-			var conns []net.Conn
-			for range 300 {
-				conn, err := net.Dial("tcp", s.Address())
-				pods.Must(t, err)
-				defer conn.Close()
-				_, _ = conn.Write(request) // memcached may close it
-				conns = append(conns, conn)
-			}
-			for _, conn := range conns {
-				_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
-				_, _ = conn.Read(make([]byte, 1)) // memcached has parsed the request
-			}
-			used := anonymous(t, pid)
-			t.Logf("%.1f MiB of %.1f", mebibytes(used), mebibytes(most))
-			if used > most {
-				t.Errorf("memcached allocates %.1f MiB of %.1f", mebibytes(used), mebibytes(most))
-			}
-			wantUnharmed(t, s, pid)
-		})
-	}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		s, pid, most := runLimited(t, version)
+		store(t, s)
+		request := []byte("get " + strings.Repeat("a ", 30_000) + "\r\n")
+		var conns []net.Conn
+		for range 300 {
+			conn, err := net.Dial("tcp", s.Address())
+			pods.Must(t, err)
+			defer conn.Close()
+			_, _ = conn.Write(request) // memcached may close it
+			conns = append(conns, conn)
+		}
+		for _, conn := range conns {
+			_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
+			_, _ = conn.Read(make([]byte, 1)) // memcached has parsed the request
+		}
+		used := anonymous(t, pid)
+		t.Logf("%.1f MiB of %.1f", mebibytes(used), mebibytes(most))
+		if used > most {
+			t.Errorf("memcached allocates %.1f MiB of %.1f", mebibytes(used), mebibytes(most))
+		}
+		wantUnharmed(t, s, pid)
+	})
 }
 
 // Otherwise the log has all keys, each prefix of a key uses memory, and backups fail.
 func TestSettingsThatClientsChangeAreRestored(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Run()
-			settings := func() string {
-				_, text, _ := strings.Cut(pods.Talk(t, s.Address(), "stats settings\r\n"), "STAT verbosity")
-				return text
-			}
-			before := settings()
-			if got := pods.Talk(t, s.Address(), "shutdown\r\n"); !strings.Contains(got, "ERROR") {
-				t.Errorf("shutdown: %q", got)
-			}
-			pods.Talk(t, s.Address(), "verbosity 1\r\nstats detail on\r\nlru_crawler sleep 100000\r\nlru_crawler tocrawl 7\r\nlru mode flat\r\nlru_crawler disable\r\n")
-			if changed := settings(); changed == before {
-				t.Fatalf("the commands change nothing: %s", changed)
-			}
-			if !pods.Eventually(func() bool { return settings() == before }) {
-				t.Errorf("%s\nbefore:%s", settings(), before)
-			}
-			samples := s.Metrics(t, "").Values
-			if n := samples["memcached_agent_settings_restored_total"]; n < 6 {
-				t.Errorf("%v restored settings are counted", n)
-			}
-		})
-	}
+	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
+		s := pods.NewShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Run()
+		settings := func() string {
+			_, text, _ := strings.Cut(pods.Talk(t, s.Address(), "stats settings\r\n"), "STAT verbosity")
+			return text
+		}
+		before := settings()
+		if got := pods.Talk(t, s.Address(), "shutdown\r\n"); !strings.Contains(got, "ERROR") {
+			t.Errorf("shutdown: %q", got)
+		}
+		pods.Talk(t, s.Address(), "verbosity 1\r\nstats detail on\r\nlru_crawler sleep 100000\r\nlru_crawler tocrawl 7\r\nlru mode flat\r\nlru_crawler disable\r\n")
+		if changed := settings(); changed == before {
+			t.Fatalf("the commands change nothing: %s", changed)
+		}
+		if !pods.Eventually(func() bool { return settings() == before }) {
+			t.Errorf("%s\nbefore:%s", settings(), before)
+		}
+		samples := s.Metrics(t, "").Values
+		if n := samples["memcached_agent_settings_restored_total"]; n < 6 {
+			t.Errorf("%v restored settings are counted", n)
+		}
+	})
 }

@@ -16,63 +16,59 @@ import (
 // The agent finds in the memory file what memory no client uses, whether memcached keeps an item
 // in one chunk or in several, and changes no statistics for it. Restarts and handovers don't change that.
 func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s, next, _ := pods.NewPair(t)
-			s.Memcached, next.Memcached = pods.MemcachedPath(version), pods.MemcachedPath(version)
-			s.Run()
-			var sets, gets strings.Builder
-			for i := range 4500 {
-				size := 2000
-				if i%500 == 0 { // a third of which is read, as of the others
-					size = 700_000
-				}
-				fmt.Fprintf(&sets, "set idle%d 0 0 %d noreply\r\n%s\r\n", i, size, strings.Repeat("v", size))
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		s, next, _ := pods.NewPair(t)
+		s.Memcached, next.Memcached = pods.MemcachedPath(version), pods.MemcachedPath(version)
+		s.Run()
+		var sets, gets strings.Builder
+		for i := range 4500 {
+			size := 2000
+			if i%500 == 0 { // a third of which is read, as of the others
+				size = 700_000
 			}
-			for i := 0; i < 4500; i += 3 {
-				fmt.Fprintf(&gets, "mg idle%d\r\n", i)
-			}
-			pods.Talk(t, s.Address(), sets.String())
-			if text := pods.Talk(t, s.Address(), gets.String()); strings.Count(text, "HD") != 1500 {
-				t.Fatalf("%d hits", strings.Count(text, "HD"))
-			}
+			fmt.Fprintf(&sets, "set idle%d 0 0 %d noreply\r\n%s\r\n", i, size, strings.Repeat("v", size))
+		}
+		for i := 0; i < 4500; i += 3 {
+			fmt.Fprintf(&gets, "mg idle%d\r\n", i)
+		}
+		pods.Talk(t, s.Address(), sets.String())
+		if text := pods.Talk(t, s.Address(), gets.String()); strings.Count(text, "HD") != 1500 {
+			t.Fatalf("%d hits", strings.Count(text, "HD"))
+		}
 
-			s.StopContainer()
-			pods.Edit(t, s.Meta(), func(text string) string {
-				second := strconv.FormatInt(pods.StopSecond(t, s.Meta()), 10)
-				past := strconv.FormatInt(pods.StopSecond(t, s.Meta())-2*3600, 10)
-				return strings.Replace(text, "Kstop_time "+second, "Kstop_time "+past, 1)
-			})
-			s.Annotate(agentwire.StopFile, "")
-			if start := s.Run().Start; start.Items != 4500 {
-				t.Fatalf("%+v", start)
-			}
-
-			var fresh strings.Builder
-			for i := range 2250 {
-				fmt.Fprintf(&fresh, "set fresh%d 0 0 2000 noreply\r\n%s\r\n", i, strings.Repeat("v", 2000))
-			}
-			pods.Talk(t, s.Address(), fresh.String())
-			old := wantIdle(t, s, 0)
-			for _, uid := range []string{"next", "third"} {
-				s.Signal(syscall.SIGTERM)
-				next.PodUID = uid
-				next.Launch()
-				wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 6750)
-				s.Exit()
-				wantIdle(t, next, old)
-				next.StopContainer()
-				next.Annotate(agentwire.StopFile, "")
-				pods.WantWarm(t, next.Run(), 6750)
-				wantIdle(t, next, old)
-				s, next = next, s
-				next.Data = filepath.Join(next.Dir, "third")
-				pods.MakeDir(t, next.Data)
-			}
+		s.StopContainer()
+		pods.Edit(t, s.Meta(), func(text string) string {
+			second := strconv.FormatInt(pods.StopSecond(t, s.Meta()), 10)
+			past := strconv.FormatInt(pods.StopSecond(t, s.Meta())-2*3600, 10)
+			return strings.Replace(text, "Kstop_time "+second, "Kstop_time "+past, 1)
 		})
-	}
+		s.Annotate(agentwire.StopFile, "")
+		if start := s.Run().Start; start.Items != 4500 {
+			t.Fatalf("%+v", start)
+		}
+
+		var fresh strings.Builder
+		for i := range 2250 {
+			fmt.Fprintf(&fresh, "set fresh%d 0 0 2000 noreply\r\n%s\r\n", i, strings.Repeat("v", 2000))
+		}
+		pods.Talk(t, s.Address(), fresh.String())
+		old := wantIdle(t, s, 0)
+		for _, uid := range []string{"next", "third"} {
+			s.Signal(syscall.SIGTERM)
+			next.PodUID = uid
+			next.Launch()
+			wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 6750)
+			s.Exit()
+			wantIdle(t, next, old)
+			next.StopContainer()
+			next.Annotate(agentwire.StopFile, "")
+			pods.WantWarm(t, next.Run(), 6750)
+			wantIdle(t, next, old)
+			s, next = next, s
+			next.Data = filepath.Join(next.Dir, "third")
+			pods.MakeDir(t, next.Data)
+		}
+	})
 }
 
 // wantIdle fails if the bytes differ that no client has used for an hour, of which a third was read before. It returns them.

@@ -26,102 +26,94 @@ func askAgent(s *pods.Shard, words ...string) (string, error) {
 
 // Users see the keys that are read most, which the agent reports nowhere else.
 func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Run()
-			pods.Fill(t, s.Address(), 1000)
-			pods.Talk(t, s.Address(), "set secret 0 0 1 noreply\r\nx\r\n")
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				conn, err := net.Dial("tcp", s.Address())
-				if err != nil {
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		s := pods.NewShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Run()
+		pods.Fill(t, s.Address(), 1000)
+		pods.Talk(t, s.Address(), "set secret 0 0 1 noreply\r\nx\r\n")
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			conn, err := net.Dial("tcp", s.Address())
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(100 * time.Microsecond):
+				}
+				if _, err := fmt.Fprintf(conn, "get secret\r\nget item%d\r\nget missing%%20key\r\nmg secret v\r\n", i%1000); err != nil {
 					return
 				}
-				defer conn.Close()
-				go func() { _, _ = io.Copy(io.Discard, conn) }()
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					case <-time.After(100 * time.Microsecond):
-					}
-					if _, err := fmt.Fprintf(conn, "get secret\r\nget item%d\r\nget missing%%20key\r\nmg secret v\r\n", i%1000); err != nil {
-						return
-					}
-				}
-			}()
-			var out string
-			var lines []string
-			for deadline := time.Now().Add(pods.Patience); len(lines) < 4 && time.Now().Before(deadline); {
-				var err error
-				if out, err = askAgent(s, "hotkeys", "-for", "500ms"); err != nil {
-					t.Fatal(out, err)
-				}
-				lines = strings.Split(out, "\n")
 			}
-			close(stop)
-			<-stopped
-			if len(lines) < 4 || !strings.HasSuffix(lines[2], "  100%  secret") || !strings.HasSuffix(lines[3], "    0%  missing%2520key") {
-				t.Errorf("the keys are\n%s", out)
+		}()
+		var out string
+		var lines []string
+		for deadline := time.Now().Add(pods.Patience); len(lines) < 4 && time.Now().Before(deadline); {
+			var err error
+			if out, err = askAgent(s, "hotkeys", "-for", "500ms"); err != nil {
+				t.Fatal(out, err)
 			}
-			for what, text := range map[string]string{"log": s.Log.String(), "metrics": s.Metrics(t, "?slabs").Text} {
-				if strings.Contains(text, "secret") {
-					t.Errorf("the %s contains a key:\n%s", what, text)
-				}
+			lines = strings.Split(out, "\n")
+		}
+		close(stop)
+		<-stopped
+		if len(lines) < 4 || !strings.HasSuffix(lines[2], "  100%  secret") || !strings.HasSuffix(lines[3], "    0%  missing%2520key") {
+			t.Errorf("the keys are\n%s", out)
+		}
+		for what, text := range map[string]string{"log": s.Log.String(), "metrics": s.Metrics(t, "?slabs").Text} {
+			if strings.Contains(text, "secret") {
+				t.Errorf("the %s contains a key:\n%s", what, text)
 			}
-			if answer := pods.Talk(t, s.Address(), "stats\r\n"); strings.Contains(answer, "STAT log_watchers 1") {
-				t.Error("memcached still logs its reads")
-			}
-		})
-	}
+		}
+		if answer := pods.Talk(t, s.Address(), "stats\r\n"); strings.Contains(answer, "STAT log_watchers 1") {
+			t.Error("memcached still logs its reads")
+		}
+	})
 }
 
 // The list of clients is there when they leave no connection for another one.
 func TestConnectionsAreListedAtTheLimit(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Run()
-			if out, err := askAgent(s, "connections"); err != nil { // the agent has its connection
-				t.Fatal(out, err)
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		s := pods.NewShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Run()
+		if out, err := askAgent(s, "connections"); err != nil { // the agent has its connection
+			t.Fatal(out, err)
+		}
+		open := 0
+		for range 1100 {
+			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 7)}}
+			conn, err := dialer.Dial("tcp", s.Address())
+			pods.Must(t, err)
+			defer conn.Close()
+			if _, err := fmt.Fprint(conn, "mn\r\n"); err != nil {
+				break
 			}
-			open := 0
-			for range 1100 {
-				dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 7)}}
-				conn, err := dialer.Dial("tcp", s.Address())
-				pods.Must(t, err)
-				defer conn.Close()
-				if _, err := fmt.Fprint(conn, "mn\r\n"); err != nil {
-					break
-				}
-				answer := make([]byte, 4)
-				_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
-				if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "MN\r\n" {
-					break
-				}
-				open++
+			answer := make([]byte, 4)
+			_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
+			if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "MN\r\n" {
+				break
 			}
-			out, err := askAgent(s, "connections")
-			if err != nil || open < 100 || open >= 1100 {
-				t.Fatal(open, out, err)
-			}
-			fields := strings.Fields(strings.Split(out, "\n")[2])
-			if len(fields) != 4 || fields[0] != fmt.Sprint(open) || fields[1] != "0" || fields[3] != "127.0.0.7" {
-				t.Errorf("%d connections are open:\n%s", open, out)
-			}
-			if out, err := askAgent(s, "hotkeys", "-for", "1s"); err == nil || !strings.Contains(out, "onnection") {
-				t.Errorf("%q, %v", out, err)
-			}
-		})
-	}
+			open++
+		}
+		out, err := askAgent(s, "connections")
+		if err != nil || open < 100 || open >= 1100 {
+			t.Fatal(open, out, err)
+		}
+		fields := strings.Fields(strings.Split(out, "\n")[2])
+		if len(fields) != 4 || fields[0] != fmt.Sprint(open) || fields[1] != "0" || fields[3] != "127.0.0.7" {
+			t.Errorf("%d connections are open:\n%s", open, out)
+		}
+		if out, err := askAgent(s, "hotkeys", "-for", "1s"); err == nil || !strings.Contains(out, "onnection") {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
 }
 
 // Only the user of the container can connect, and a killed agent's socket is no obstacle.

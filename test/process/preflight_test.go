@@ -53,15 +53,11 @@ func wantPreflight(s *pods.Shard, arguments, version string) {
 }
 
 func TestPreflightAcceptsAnImage(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			wantPreflight(s, s.Arguments("-t", "2", "-o", "hashpower=18"), version)
-		})
-	}
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		s := pods.NewShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		wantPreflight(s, s.Arguments("-t", "2", "-o", "hashpower=18"), version)
+	})
 	for name, c := range map[string]struct {
 		arguments func(*pods.Shard) string
 		version   string

@@ -18,47 +18,43 @@ import (
 )
 
 func TestStatusReportsTheShard(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Annotate(agentwire.RestartFile, "before the start")
-			before := time.Now()
-			first := s.Run()
-			if first.Start.At.Before(before) || first.Start.At.After(time.Now()) {
-				t.Errorf("started at %s", first.Start.At)
-			}
-			pods.Fill(t, s.Address(), 50)
-			// memcached counts a get that touches and hits as a touch.
-			pods.Talk(t, s.Address(), "mg item-1 v\r\nmg nothing v\r\nmg item-1 T0\r\nmg nothing T0\r\n")
-			s.Announce("token")
-			got := s.Status()
-			want := agentwire.Status{
-				Phase: agentwire.PhaseServing, PodUID: s.PodUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
-				Arguments:     []string{"-p", strconv.Itoa(s.Port), "-U", "0", "-m", "64", "-c", "1024"},
-				AnnouncedStop: "token", Restart: "before the start",
-				Start: agentwire.Start{Result: agentwire.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
-				Items: 50, Bytes: got.Bytes, MaxBytes: 64 << 20, CurrConnections: got.CurrConnections, UptimeSeconds: got.UptimeSeconds,
-				Gets: 4, Hits: 2, RecentGets: 4, RecentHits: 2,
-			}
-			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Errorf("got  %+v\nwant %+v", got, want)
-			}
-			if got.PID == 0 || got.Bytes < 50*50 || got.CurrConnections < 1 || got.UptimeSeconds < 1 {
-				t.Errorf("unexpected statistics: %+v", got)
-			}
-			wantProbes(s)
-			// The restart was requested before this container started.
-			s.Announce("a stop")
-			s.Announce("")
-			s.Announce("another stop") // the agent has handled what it handles without an announced stop
-			if later := s.Status(); later.PID != got.PID {
-				t.Error("memcached was restarted for nothing")
-			}
-		})
-	}
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		s := pods.NewShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Annotate(agentwire.RestartFile, "before the start")
+		before := time.Now()
+		first := s.Run()
+		if first.Start.At.Before(before) || first.Start.At.After(time.Now()) {
+			t.Errorf("started at %s", first.Start.At)
+		}
+		pods.Fill(t, s.Address(), 50)
+		// memcached counts a get that touches and hits as a touch.
+		pods.Talk(t, s.Address(), "mg item-1 v\r\nmg nothing v\r\nmg item-1 T0\r\nmg nothing T0\r\n")
+		s.Announce("token")
+		got := s.Status()
+		want := agentwire.Status{
+			Phase: agentwire.PhaseServing, PodUID: s.PodUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
+			Arguments:     []string{"-p", strconv.Itoa(s.Port), "-U", "0", "-m", "64", "-c", "1024"},
+			AnnouncedStop: "token", Restart: "before the start",
+			Start: agentwire.Start{Result: agentwire.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
+			Items: 50, Bytes: got.Bytes, MaxBytes: 64 << 20, CurrConnections: got.CurrConnections, UptimeSeconds: got.UptimeSeconds,
+			Gets: 4, Hits: 2, RecentGets: 4, RecentHits: 2,
+		}
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if got.PID == 0 || got.Bytes < 50*50 || got.CurrConnections < 1 || got.UptimeSeconds < 1 {
+			t.Errorf("unexpected statistics: %+v", got)
+		}
+		wantProbes(s)
+		// The restart was requested before this container started.
+		s.Announce("a stop")
+		s.Announce("")
+		s.Announce("another stop") // the agent has handled what it handles without an announced stop
+		if later := s.Status(); later.PID != got.PID {
+			t.Error("memcached was restarted for nothing")
+		}
+	})
 }
 
 // A start and a restart in place are gated: memcached begins when the test lets it. Real items

@@ -19,111 +19,103 @@ import (
 )
 
 func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			ca := testcert.NewCA("shards")
-			s := pods.NewTLSShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			served := s.Issue(ca, testcert.Options{})
-			s.Annotate(agentwire.ProtectionFile, `{"tls":"Disabled"}`)
-			s.Run()
-			client := fillWithAll(t, 1, s.AsCache())[0]
-			pods.Fill(t, s.Address(), 20_000)
-			items, size := client.Answers(s.AsCache()), s.AsCache().Items()
-			secured, withCertificate := pods.ClientConfig(t, ca, nil), pods.ClientConfig(t, ca, ca)
-			for _, step := range []struct {
-				name     string
-				words    []string
-				loopback bool
-				accepts  []*tls.Config
-				rejects  []*tls.Config
-			}{
-				{"Permissive", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
-				{"Required", pods.WordsRequired, true, []*tls.Config{secured, withCertificate}, []*tls.Config{nil}},
-				{"client certificates", pods.WordsClients, true, []*tls.Config{withCertificate}, []*tls.Config{nil, secured, pods.ClientConfig(t, ca, testcert.NewCA("others"))}},
-				{"TLS 1.3", append([]string{"-o", "ssl_min_version=3"}, pods.WordsRequired...), true, []*tls.Config{secured}, []*tls.Config{nil, {RootCAs: secured.RootCAs, ServerName: pods.TLSHost, MaxVersion: tls.VersionTLS12}}},
-				{"Permissive again", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
-				{"plain", nil, false, []*tls.Config{nil}, []*tls.Config{secured}},
-			} {
-				status := s.Apply(step.words...)
-				pods.WantWarm(t, status, size)
-				t.Logf("%s: unavailable for %.3f s", step.name, status.Start.UnavailableSeconds)
-				own := &pods.Cache{T: t, Port: s.Port}
-				if step.loopback {
-					own.Port = s.LoopbackPort
-				}
-				now := client.Answers(own)
-				pods.WantEqual(t, step.name, now, items)
-				if items = now; own.Items() != size { // with what is left of their time to live
-					t.Errorf("%s: %d items, want %d", step.name, own.Items(), size)
-				}
-				for _, config := range step.accepts {
-					fingerprint := served
-					if config == nil {
-						fingerprint = ""
-					}
-					s.WantServed(config, fingerprint)
-				}
-				for _, config := range step.rejects {
-					s.WantRejected(config)
-				}
-				wantProbes(s.Shard)
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		ca := testcert.NewCA("shards")
+		s := pods.NewTLSShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		served := s.Issue(ca, testcert.Options{})
+		s.Annotate(agentwire.ProtectionFile, `{"tls":"Disabled"}`)
+		s.Run()
+		client := fillWithAll(t, 1, s.AsCache())[0]
+		pods.Fill(t, s.Address(), 20_000)
+		items, size := client.Answers(s.AsCache()), s.AsCache().Items()
+		secured, withCertificate := pods.ClientConfig(t, ca, nil), pods.ClientConfig(t, ca, ca)
+		for _, step := range []struct {
+			name     string
+			words    []string
+			loopback bool
+			accepts  []*tls.Config
+			rejects  []*tls.Config
+		}{
+			{"Permissive", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
+			{"Required", pods.WordsRequired, true, []*tls.Config{secured, withCertificate}, []*tls.Config{nil}},
+			{"client certificates", pods.WordsClients, true, []*tls.Config{withCertificate}, []*tls.Config{nil, secured, pods.ClientConfig(t, ca, testcert.NewCA("others"))}},
+			{"TLS 1.3", append([]string{"-o", "ssl_min_version=3"}, pods.WordsRequired...), true, []*tls.Config{secured}, []*tls.Config{nil, {RootCAs: secured.RootCAs, ServerName: pods.TLSHost, MaxVersion: tls.VersionTLS12}}},
+			{"Permissive again", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
+			{"plain", nil, false, []*tls.Config{nil}, []*tls.Config{secured}},
+		} {
+			status := s.Apply(step.words...)
+			pods.WantWarm(t, status, size)
+			t.Logf("%s: unavailable for %.3f s", step.name, status.Start.UnavailableSeconds)
+			own := &pods.Cache{T: t, Port: s.Port}
+			if step.loopback {
+				own.Port = s.LoopbackPort
 			}
-		})
-	}
+			now := client.Answers(own)
+			pods.WantEqual(t, step.name, now, items)
+			if items = now; own.Items() != size { // with what is left of their time to live
+				t.Errorf("%s: %d items, want %d", step.name, own.Items(), size)
+			}
+			for _, config := range step.accepts {
+				fingerprint := served
+				if config == nil {
+					fingerprint = ""
+				}
+				s.WantServed(config, fingerprint)
+			}
+			for _, config := range step.rejects {
+				s.WantRejected(config)
+			}
+			wantProbes(s.Shard)
+		}
+	})
 }
 
 func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			ca := testcert.NewCA("shards")
-			s := pods.NewTLSShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsRequired...))
-			s.Issue(ca, testcert.Options{})
-			first := s.Run()
-			config := pods.ClientConfig(t, ca, nil)
-			long, err := tls.Dial("tcp", s.Address(), config)
-			pods.Must(t, err)
-			defer long.Close()
-			ctx, stop := context.WithCancel(t.Context())
-			var dials, failed atomic.Int64
-			var dialers sync.WaitGroup
-			for range 2 {
-				dialers.Go(func() {
-					for ctx.Err() == nil {
-						if _, err := pods.RequestVersion(ctx, s.Address(), config); err != nil && ctx.Err() == nil {
-							failed.Add(1)
-							t.Logf("a client failed: %v", err)
-						}
-						dials.Add(1)
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		ca := testcert.NewCA("shards")
+		s := pods.NewTLSShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsRequired...))
+		s.Issue(ca, testcert.Options{})
+		first := s.Run()
+		config := pods.ClientConfig(t, ca, nil)
+		long, err := tls.Dial("tcp", s.Address(), config)
+		pods.Must(t, err)
+		defer long.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		var dials, failed atomic.Int64
+		var dialers sync.WaitGroup
+		for range 2 {
+			dialers.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := pods.RequestVersion(ctx, s.Address(), config); err != nil && ctx.Err() == nil {
+						failed.Add(1)
+						t.Logf("a client failed: %v", err)
 					}
-				})
-			}
-			const swaps = 1000
-			var last string
-			for range swaps {
-				last = s.Issue(ca, testcert.Options{})
-			}
-			status := s.WaitUntilServed(last)
-			stop()
-			dialers.Wait()
-			s.WantServed(config, last)
-			t.Logf("%d swaps, %d connections", swaps, dials.Load())
-			if failed.Load() > 0 || dials.Load() == 0 || status.PID != first.PID || status.Secrets.Certificate.RestartRequired != "" {
-				t.Errorf("%d of %d connections failed; %+v", failed.Load(), dials.Load(), status)
-			}
-			_, err = io.WriteString(long, "version\r\n")
-			pods.Must(t, err)
-			if line, err := bufio.NewReader(long).ReadString('\n'); err != nil {
-				t.Errorf("the open connection: %q, %v", line, err)
-			}
-		})
-	}
+					dials.Add(1)
+				}
+			})
+		}
+		const swaps = 1000
+		var last string
+		for range swaps {
+			last = s.Issue(ca, testcert.Options{})
+		}
+		status := s.WaitUntilServed(last)
+		stop()
+		dialers.Wait()
+		s.WantServed(config, last)
+		t.Logf("%d swaps, %d connections", swaps, dials.Load())
+		if failed.Load() > 0 || dials.Load() == 0 || status.PID != first.PID || status.Secrets.Certificate.RestartRequired != "" {
+			t.Errorf("%d of %d connections failed; %+v", failed.Load(), dials.Load(), status)
+		}
+		_, err = io.WriteString(long, "version\r\n")
+		pods.Must(t, err)
+		if line, err := bufio.NewReader(long).ReadString('\n'); err != nil {
+			t.Errorf("the open connection: %q, %v", line, err)
+		}
+	})
 }
 
 func TestRestartServesWhatAReloadCannot(t *testing.T) {
@@ -232,22 +224,18 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 
 // A client that resumes sessions fails with client certificates unless memcached has a session cache.
 func TestClientWithACertificateResumesItsSession(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			ca := testcert.NewCA("shards")
-			s := pods.NewTLSShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsClients...))
-			s.Issue(ca, testcert.Options{})
-			s.Run()
-			config := pods.ClientConfig(t, ca, ca)
-			config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
-			for range 3 {
-				_, err := pods.RequestVersion(t.Context(), s.Address(), config)
-				pods.Must(t, err)
-			}
-		})
-	}
+	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
+		ca := testcert.NewCA("shards")
+		s := pods.NewTLSShard(t)
+		s.Memcached = pods.MemcachedPath(version)
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments(pods.WordsClients...))
+		s.Issue(ca, testcert.Options{})
+		s.Run()
+		config := pods.ClientConfig(t, ca, ca)
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
+		for range 3 {
+			_, err := pods.RequestVersion(t.Context(), s.Address(), config)
+			pods.Must(t, err)
+		}
+	})
 }

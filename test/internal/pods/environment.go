@@ -150,3 +150,14 @@ func findVersions() error {
 
 // MemcachedPath returns the program of a version.
 func MemcachedPath(version string) string { return filepath.Join(memcachedDir, version, "memcached") }
+
+// WithEach runs a parallel test with each of the versions.
+func WithEach(t *testing.T, versions []string, test func(t *testing.T, version string)) {
+	t.Parallel()
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			test(t, version)
+		})
+	}
+}
