@@ -232,9 +232,8 @@ func (c *keyCounts) text(took time.Duration, skipped int64) []byte {
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(of) }
 
-// holder is a client by its address.
+// holder is what the connections of one address have in common.
 type holder struct {
-	host              string
 	connections, idle int
 	longest           int64
 }
@@ -249,7 +248,7 @@ func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 		return holders, conn.Conns(ctx, maxListed, func(one protocol.ClientConn) {
 			h := holders[one.Host]
 			if h == nil {
-				h = &holder{host: one.Host}
+				h = &holder{}
 				holders[one.Host] = h
 			}
 			h.connections++
@@ -262,20 +261,21 @@ func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the connections of memcached: %w", err)
 	}
-	all, total := make([]*holder, 0, len(holders)), 0
-	for _, h := range holders {
-		all, total = append(all, h), total+h.connections
+	hosts, total := make([]string, 0, len(holders)), 0
+	for host, h := range holders {
+		hosts, total = append(hosts, host), total+h.connections
 	}
-	slices.SortFunc(all, func(a, b *holder) int {
-		if a.connections != b.connections {
-			return b.connections - a.connections
+	slices.SortFunc(hosts, func(a, b string) int {
+		if n := holders[b].connections - holders[a].connections; n != 0 {
+			return n
 		}
-		return strings.Compare(a.host, b.host)
+		return strings.Compare(a, b)
 	})
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%d connections of %d addresses\n%11s %8s %12s  %s\n", total, len(all), "CONNECTIONS", "IDLE>1m", "LONGEST IDLE", "ADDRESS")
-	for _, h := range all[:min(len(all), topClients)] {
-		fmt.Fprintf(&out, "%11d %8d %12s  %s\n", h.connections, h.idle, time.Duration(h.longest)*time.Second, h.host)
+	fmt.Fprintf(&out, "%d connections of %d addresses\n%11s %8s %12s  %s\n", total, len(hosts), "CONNECTIONS", "IDLE>1m", "LONGEST IDLE", "ADDRESS")
+	for _, host := range hosts[:min(len(hosts), topClients)] {
+		h := holders[host]
+		fmt.Fprintf(&out, "%11d %8d %12s  %s\n", h.connections, h.idle, time.Duration(h.longest)*time.Second, host)
 	}
 	return out.Bytes(), nil
 }

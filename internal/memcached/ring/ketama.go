@@ -1,20 +1,14 @@
 package ring
 
 import (
-	"cmp"
 	"crypto/md5"
 	"encoding/binary"
 	"slices"
-	"sort"
 	"strconv"
 )
 
-type point struct {
-	at    uint32
-	shard int
-}
-
-type ketama []point
+// ketama are the points of the circle, in their order: the place in the upper 32 bits, the shard in the lower ones.
+type ketama []uint64
 
 // Points of one MD5, and of one server before rounding.
 const (
@@ -24,7 +18,7 @@ const (
 
 func newKetama(servers []string) ketama {
 	if len(servers) == 1 {
-		return ketama{{shard: 0}}
+		return ketama{0}
 	}
 	hashes := hashesPerServer(len(servers))
 	points := make(ketama, 0, len(servers)*hashes*pointsPerHash)
@@ -36,13 +30,11 @@ func newKetama(servers []string) ketama {
 		for i := range hashes {
 			sum := md5.Sum([]byte(host + "-" + strconv.Itoa(i)))
 			for word := range pointsPerHash {
-				points = append(points, point{at: binary.LittleEndian.Uint32(sum[4*word:]), shard: shard})
+				points = append(points, uint64(binary.LittleEndian.Uint32(sum[4*word:]))<<32|uint64(shard))
 			}
 		}
 	}
-	slices.SortFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.shard, b.shard))
-	})
+	slices.Sort(points)
 	return points
 }
 
@@ -59,10 +51,9 @@ func hashesPerServer(servers int) int {
 
 func (k ketama) Shard(key []byte) int {
 	sum := md5.Sum(key)
-	at := binary.LittleEndian.Uint32(sum[:])
-	i := sort.Search(len(k), func(i int) bool { return k[i].at >= at })
+	i, _ := slices.BinarySearch(k, uint64(binary.LittleEndian.Uint32(sum[:]))<<32)
 	if i == len(k) {
 		i = 0 // the circle wraps around
 	}
-	return k[i].shard
+	return int(uint32(k[i]))
 }

@@ -95,14 +95,10 @@ func (m modulo) Shard(key []byte) int {
 type jump []int
 
 func newJump(servers []string) jump {
-	named := make([]point, len(servers)) // sorting another type would make the agent 8 kB larger
-	for i := range named {
-		named[i].shard = i
-	}
-	slices.SortFunc(named, func(a, b point) int { return compareNatural(servers[a.shard], servers[b.shard]) })
+	named := slices.SortedFunc(slices.Values(servers), compareNatural)
 	ordinals := make(jump, len(servers))
-	for i, p := range named {
-		ordinals[i] = p.shard
+	for i, name := range named {
+		ordinals[i] = slices.Index(servers, name)
 	}
 	return ordinals
 }
