@@ -374,10 +374,11 @@ func newBothPair(t *testing.T, seed uint64, from, to string) *bothPair {
 	return p
 }
 
-// start starts the old pod, with items, and the clients.
+// start starts the old pod, with items, and the clients. Both pods will serve until served is called.
 func (p *bothPair) start(seed uint64) {
 	p.t.Helper()
 	p.fill()
+	p.router.Hold.Store(true)
 	p.check = startBoth(seed, p.router.Address)
 	p.sleep(1200, 1500) // flush_all keeps what is younger
 	p.check.await(p.t)
@@ -394,6 +395,7 @@ func (p *bothPair) follows() bool {
 // served waits until the new pod alone serves, and returns its start.
 func (p *bothPair) served() agentwire.Start {
 	p.t.Helper()
+	p.router.Hold.Store(false)
 	start := p.next.WaitForPhase(agentwire.PhaseServing).Start
 	p.check.over.Store(true)
 	p.old.Exit()

@@ -3,8 +3,10 @@ package pods
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +22,9 @@ type Router struct {
 	// failures counts the probes of a pod that failed since the last success.
 	failures map[*Shard]int
 	agents   *Service
-	current  atomic.Pointer[string]
+	// Hold keeps the agents from the new pod while clients reach it: both pods serve until it is released.
+	Hold    atomic.Bool
+	current atomic.Pointer[string]
 }
 
 // newRouter routes between two pods, of which neither runs yet, until the test ends.
@@ -46,7 +50,9 @@ func newRouter(t *testing.T, old, next *Shard) *Router {
 func (r *Router) route(ctx context.Context) {
 	switch {
 	case r.isReady(ctx, r.next):
-		r.agents.Backend.Store(new(r.next.AgentAddress()))
+		if !r.Hold.Load() {
+			r.agents.Backend.Store(new(r.next.AgentAddress()))
+		}
 		r.current.Store(new(r.next.Address()))
 	case r.isReady(ctx, r.old):
 		r.agents.Backend.Store(new(r.old.AgentAddress()))
@@ -71,20 +77,25 @@ func (r *Router) isReady(ctx context.Context, s *Shard) bool {
 	return true
 }
 
-// IsReady requests the probe that the kubelet requests.
+// IsReady requests the probe that the kubelet requests, and again while memcached is only late: that has no fault on a busy machine.
 func IsReady(ctx context.Context, s *Shard) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.AgentAddress()+"/readyz", nil)
-	if err != nil {
-		return false
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.AgentAddress()+"/readyz", nil)
+		if err != nil {
+			return false
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		text, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if !strings.Contains(string(text), "does not respond") {
+			return response.StatusCode == http.StatusOK
+		}
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // Address returns the pod to which the Service leads; empty if that is none.
