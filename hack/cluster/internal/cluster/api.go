@@ -28,7 +28,7 @@ func Kubectl(d cache.Dirs, stdin string, args ...string) (string, error) {
 // Apply applies a file, a folder of them, or "-", which is the given text. It retries for as long as a new CRD takes
 // to be served.
 func Apply(d cache.Dirs, file, text string) error {
-	return host.WaitFor(30*time.Second, func() error {
+	return host.WaitFor(func() error {
 		_, err := Kubectl(d, text, "apply", "--server-side", "--force-conflicts", "--field-manager=cluster", "-f", file)
 		return err
 	})
@@ -41,7 +41,7 @@ const storageClass = `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"
 
 // waitReady waits for the API server as long as alive returns no error.
 func waitReady(d cache.Dirs, alive func() error) error {
-	return host.WaitFor(2*time.Minute, func() error {
+	return host.WaitFor(func() error {
 		if err := alive(); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func waitReady(d cache.Dirs, alive func() error) error {
 // condition of a node that comes back is still true.
 func waitNode(d cache.Dirs, name string, since time.Time) error {
 	const condition = `-o=jsonpath={range .status.conditions[?(@.type=="Ready")]}{.lastHeartbeatTime} {.status} {.message}{end}`
-	return host.WaitFor(2*time.Minute, func() error {
+	return host.WaitFor(func() error {
 		content, err := Kubectl(d, "", "get", "node", name, condition)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func waitNode(d cache.Dirs, name string, since time.Time) error {
 
 // waitAdmission waits until pods are admitted, which needs the service account of their namespace.
 func waitAdmission(d cache.Dirs) error {
-	return host.WaitFor(time.Minute, func() error {
+	return host.WaitFor(func() error {
 		_, err := Kubectl(d, "", "--namespace=default", "get", "serviceaccount", "default")
 		return err
 	})

@@ -58,16 +58,19 @@ type Permanent struct{ Err error }
 
 func (p Permanent) Error() string { return p.Err.Error() }
 
-// WaitFor calls ready until it returns nil. It returns the last error after the timeout, or a permanent one.
-func WaitFor(timeout time.Duration, ready func() error) error {
-	deadline := time.Now().Add(timeout)
+// patience is long: whatever is waited for takes seconds, and on a busy machine ten times as long.
+const patience = 2 * time.Minute
+
+// WaitFor calls ready until it returns nil. It returns the last error after two minutes, or a permanent one.
+func WaitFor(ready func() error) error {
+	deadline := time.Now().Add(patience)
 	for {
 		err := ready()
 		if err == nil || errors.As(err, new(Permanent)) {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %s: %w", timeout, err)
+			return fmt.Errorf("not within %s: %w", patience, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
@@ -156,7 +155,7 @@ var errNoLink = errors.New("the link eth0 is not there yet")
 
 // WaitForLink waits until the other end has connected this node.
 func WaitForLink() error {
-	return host.WaitFor(20*time.Second, func() error {
+	return host.WaitFor(func() error {
 		if _, err := net.InterfaceByName("eth0"); err != nil {
 			return errNoLink
 		}

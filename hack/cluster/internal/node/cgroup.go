@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
@@ -108,7 +107,7 @@ func removeCgroups(n network.Node) error {
 	for _, g := range groups {
 		// The kernel empties a group a moment after its last process exits. Its files can't be removed, and its folders can, the
 		// innermost first.
-		if err := host.WaitFor(10*time.Second, func() error { return host.Run("find", g, "-depth", "-type", "d", "-delete") }); err != nil {
+		if err := host.WaitFor(func() error { return host.Run("find", g, "-depth", "-type", "d", "-delete") }); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -137,7 +136,7 @@ func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	if err := process.Remember(d, process.OLMv1, pid); err != nil {
 		return err
 	}
-	return host.WaitFor(time.Minute, func() error {
+	return host.WaitFor(func() error {
 		if _, ok := process.Alive(d, process.OLMv1); !ok {
 			return host.Permanent{Err: errors.New("its process 1 exited")}
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
@@ -76,7 +75,7 @@ func End(d cache.Dirs, name string) error {
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		return err
 	}
-	err := host.WaitFor(30*time.Second, func() error {
+	err := host.WaitFor(func() error {
 		if _, ok := Alive(d, name); ok {
 			return errors.New("its processes are still ending")
 		}

@@ -22,7 +22,7 @@ func Push(ref string, img v1.Image) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	// It uploads only what the registry lacks.
 	if err := remote.Write(tag, img, remote.WithContext(ctx)); err != nil {
