@@ -127,7 +127,12 @@ func TestMetricsAreServedWithTheCertificateOfTheirFolder(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error)
-	go func() { stopped <- server.Start(ctx) }()
+	serving, failed := context.WithCancel(ctx)
+	go func() {
+		err := server.Start(ctx)
+		failed()
+		stopped <- err
+	}()
 	t.Cleanup(func() {
 		stop()
 		if err := <-stopped; err != nil {
@@ -137,7 +142,7 @@ func TestMetricsAreServedWithTheCertificateOfTheirFolder(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.PEM())
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(serving, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		conn, err := tls.Dial("tcp", server.(interface{ GetBindAddr() string }).GetBindAddr(), &tls.Config{RootCAs: roots, ServerName: "metrics.example", MinVersion: tls.VersionTLS12})
 		if last = err; err != nil {
 			return false, nil

@@ -28,6 +28,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
 	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
 	"github.com/memcached-operator/memcached-operator/internal/index"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
 // Options are the settings that the operator was started with.
@@ -78,7 +79,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: o.Clock,
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentWait: podhttp.ReconcileWait, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift, ClusterDomain: o.ClusterDomain,
 				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions, SomeNamespaces: len(o.WatchNamespaces) > 0},
 			DefaultImageUpdates: o.DefaultImageUpdates,

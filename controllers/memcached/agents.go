@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
 // AgentClient queries the agents of shards.
@@ -31,11 +31,14 @@ type query struct {
 	err         error
 }
 
-// queryAgents queries the agents of observation.AgentsToQuery, in parallel and for at most podhttp.ReconcileWait in total. Those that
-// let the last reconcile wait come last, and are not queried before observation.Silence.IsOver.
-func queryAgents(ctx context.Context, agents AgentClient, obs *observation.Observation) {
-	ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
-	defer cancel()
+// queryAgents queries the agents of observation.AgentsToQuery, in parallel and for at most a time in total, 0 for any. Those that let
+// the last reconcile wait come last, and are not queried before observation.Silence.IsOver.
+func queryAgents(ctx context.Context, agents AgentClient, most time.Duration, obs *observation.Observation) {
+	if most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
 	pods, silences := observation.AgentsToQuery(obs), obs.Silences
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		return silences[a.UID].QueriedAt.Compare(silences[b.UID].QueriedAt)

@@ -58,7 +58,7 @@ func silentMemcached(t *testing.T, size int32) (obs *observation.Observation, ag
 	return obs, agents, func() {
 		obs.Agents, obs.Unreachable = map[string]agentwire.Status{}, map[string]bool{}
 		obs.Now = time.Now()
-		queryAgents(t.Context(), agents, obs)
+		queryAgents(t.Context(), agents, podhttp.ReconcileWait, obs)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestAgentThatRejectsConnectionsIsQueriedByEachReconcile(t *testing.T) {
 	obs, _, _ := silentMemcached(t, 1)
 	agents := rejectingAgents{}
 	for i := range 3 {
-		queryAgents(t.Context(), &agents, obs)
+		queryAgents(t.Context(), &agents, 0, obs)
 		if agents.queries != i+1 || !obs.Unreachable["cache-0-x"] || len(obs.Silences) != 0 {
 			t.Errorf("after %d reconciles: %d queries, unreachable %v", i+1, agents.queries, obs.Unreachable)
 		}

@@ -155,6 +155,6 @@ func logPlan(ctx context.Context, m *v1beta1.Memcached, p plan.Plan) {
 }
 
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, clock: r.Clock,
+	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, agentWait: r.AgentWait, clock: r.Clock,
 		defaultImage: r.Options.DefaultImage, defaultImageUpdates: r.DefaultImageUpdates}
 }

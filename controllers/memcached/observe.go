@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,6 +31,7 @@ type observer struct {
 	// cache contains the operator's own objects; api is the API server.
 	cache, api   client.Reader
 	agents       AgentClient
+	agentWait    time.Duration
 	clock        clock.PassiveClock
 	defaultImage string
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
@@ -60,7 +62,7 @@ func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory obse
 		return nil, err
 	}
 	obs.ReadShards()
-	queryAgents(ctx, r.agents, obs)
+	queryAgents(ctx, r.agents, r.agentWait, obs)
 	obs.ReadSecrets()
 	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding, r.observeBudgets} {
 		if err := read(ctx, obs); err != nil {

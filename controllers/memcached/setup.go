@@ -58,6 +58,8 @@ type Reconciler struct {
 	APIReader client.Reader
 	// AgentClient queries the shards' agents.
 	AgentClient AgentClient
+	// AgentWait bounds how long a reconcile waits for agents in total; 0 does not.
+	AgentWait time.Duration
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Options of the objects that the operator creates.

@@ -27,7 +27,8 @@ func TestGetRejectsInvalidAnswers(t *testing.T) {
 		"too large a status": {http.StatusOK, `{"podUID":"` + strings.Repeat("x", maxBytes) + `"}`, "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // where no time passes while the machine is slow
+			synctest.Test(t, func(t *testing.T) { // where no time passes while the machine is slow, but for sockets
+				untimed(t)
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.WriteHeader(c.code)
 					_, _ = io.WriteString(w, c.body)
@@ -43,6 +44,12 @@ func TestGetRejectsInvalidAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// untimed lets connections take any time: the deadline of a socket isn't in the fake time of a bubble.
+func untimed(t *testing.T) {
+	dialer.Timeout = 0
+	t.Cleanup(func() { dialer.Timeout = connectTimeout })
 }
 
 func TestGetStopsWithItsContext(t *testing.T) {
@@ -75,6 +82,7 @@ func TestGetWaitsLessForAConnectionThanForAnAnswer(t *testing.T) {
 // Another program in the pod could have the operator send requests for it.
 func TestGetFollowsNoRedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		untimed(t)
 		var requests atomic.Int64
 		target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 		defer target.Close()

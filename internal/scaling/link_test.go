@@ -34,7 +34,7 @@ func TestSourceRejectsWhatItCannotServe(t *testing.T) {
 		"itself":            {func(h *hello) { h.Target = 1 }, "this pod is of shard 1", false},
 		"an unknown ring":   {func(h *hello) { h.Change.Ring = "Maglev" }, "Maglev", true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, bubble(func(t *testing.T) {
 			service, err := Service(testKey, func() (Memcached, error) { return Memcached{Owner: "owner", Ordinal: 1}, nil })
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSourceRejectsWhatItCannotServe(t *testing.T) {
 			}
 			<-done
 			link.Close()
-		})
+		}))
 	}
 	if _, err := Service(testKey[1:], nil); err == nil {
 		t.Error("a key that is too short is used")
@@ -95,13 +95,16 @@ func TestSourceStopsTheScanForATargetThatHasLeft(t *testing.T) {
 }
 
 func TestFailureFitsIntoAFrame(t *testing.T) {
-	for _, message := range []string{"short", strings.Repeat("x", 9000), strings.Repeat("\x01", 9000), strings.Repeat("\xff", 9000)} {
-		near, far := fake.Pipe()
-		go func() { _ = peerlink.New(near, frames).Fail(fmt.Errorf("%w: %s", ErrUnproven, message)) }()
-		if _, err := peerlink.Expect[offer](peerlink.New(far, frames), kindOffer); !errors.Is(err, ErrUnproven) || strings.Count(err.Error(), ErrUnproven.Error()) != 1 {
-			t.Errorf("%.9q: %v", message, err)
+	bubble(func(t *testing.T) {
+		for _, message := range []string{"short", strings.Repeat("x", 9000), strings.Repeat("\x01", 9000), strings.Repeat("\xff", 9000)} {
+			near, far := fake.Pipe()
+			go func() { _ = peerlink.New(near, frames).Fail(fmt.Errorf("%w: %s", ErrUnproven, message)) }()
+			if _, err := peerlink.Expect[offer](peerlink.New(far, frames), kindOffer); !errors.Is(err, ErrUnproven) || strings.Count(err.Error(), ErrUnproven.Error()) != 1 {
+				t.Errorf("%.9q: %v", message, err)
+			}
+			_, _ = near.Close(), far.Close()
 		}
-	}
+	})(t)
 }
 
 // Any input is either frames within their limits or a documented error.

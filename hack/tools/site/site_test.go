@@ -3,7 +3,6 @@ package site
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -112,9 +111,8 @@ func TestSitePassesInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(`a browser is missing: run "apt-get install chromium-headless-shell" as root`)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // it takes 8 seconds
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)...)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(time.Hour))...) // its default is 20 s
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/process"
@@ -70,7 +71,9 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 }
 
-func TestSampleIsOfTheKeysOfClients(t *testing.T) {
+func TestSampleIsOfTheKeysOfClients(t *testing.T) { synctest.Test(t, testSample) }
+
+func testSample(t *testing.T) {
 	network := &fake.Network{}
 	server := fake.New()
 	defer server.Serve(network, "cache").Stop()

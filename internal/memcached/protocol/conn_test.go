@@ -7,16 +7,16 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
 // serve answers each line that clients send with the next of answers, and then no
 // more. test/process tests with real servers.
-func serve(t *testing.T, answers ...string) string {
+func serve(t *testing.T, answers ...string) Server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	network := &fake.Network{}
+	listener := network.Listen("cache")
 	t.Cleanup(func() { _ = listener.Close() })
 	next := make(chan string, len(answers))
 	for _, answer := range answers {
@@ -40,12 +40,12 @@ func serve(t *testing.T, answers ...string) string {
 			}()
 		}
 	}()
-	return listener.Addr().String()
+	return Server{Address: "cache", DialContext: network.DialContext}
 }
 
-func dial(t *testing.T, address string) *Conn {
+func dial(t *testing.T, server Server) *Conn {
 	t.Helper()
-	conn, err := At(address).Dial(t.Context())
+	conn, err := server.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

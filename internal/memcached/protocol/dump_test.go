@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -139,9 +140,9 @@ func FuzzDump(f *testing.F) {
 func TestDumpStartsAgainWhileMemcachedIsBusy(t *testing.T) {
 	t.Parallel()
 	const idle = "STAT lru_crawler_running 0\r\nEND\r\n"
-	server := At(serve(t, "STAT lru_crawler_running 1\r\nEND\r\n", idle, "ERROR locked try again later\r\n",
+	server := serve(t, "STAT lru_crawler_running 1\r\nEND\r\n", idle, "ERROR locked try again later\r\n",
 		idle, "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\nERROR locked try again later\r\n",
-		idle, "key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n"))
+		idle, "key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n")
 	var visited []uint64
 	err := server.Dump(t.Context(), time.Minute, func(item Listed) error {
 		visited = append(visited, item.CAS)
@@ -154,25 +155,29 @@ func TestDumpStartsAgainWhileMemcachedIsBusy(t *testing.T) {
 
 func TestDumpStops(t *testing.T) {
 	t.Parallel()
-	canceled, cancel := context.WithCancelCause(t.Context())
 	errEnd := errors.New("end")
-	cancel(errEnd)
 	const item = "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\n"
 	for name, c := range map[string]struct {
-		ctx     context.Context
-		timeout time.Duration
-		answer  string
-		want    error
+		canceled bool
+		answer   string
+		want     error
 	}{
-		"when the visitor returns an error":    {t.Context(), time.Minute, item, errEnd},
-		"with its context":                     {canceled, time.Minute, "", errEnd},
-		"when memcached sends nothing in time": {t.Context(), 50 * time.Millisecond, "", os.ErrDeadlineExceeded},
+		"when the visitor returns an error":    {false, item, errEnd},
+		"with its context":                     {true, "", errEnd},
+		"when memcached sends nothing in time": {false, "", os.ErrDeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := At(serve(t, "END\r\n", c.answer)).Dump(c.ctx, c.timeout, func(Listed) error { return errEnd })
-			if !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.canceled {
+					cancel(errEnd)
+				}
+				err := serve(t, "END\r\n", c.answer).Dump(ctx, time.Minute, func(Listed) error { return errEnd })
+				if !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+			})
 		})
 	}
 }
