@@ -1,9 +1,11 @@
 package usage
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,22 +39,37 @@ func TestProcessAndMachineAreMeasured(t *testing.T) {
 }
 
 func TestChildIsFoundByItsProgram(t *testing.T) {
-	sleep := exec.Command("sleep", "600")
-	if err := sleep.Start(); err != nil {
+	cat := exec.Command("cat", "-", "/dev/null")
+	in, err := cat.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cat.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = sleep.Process.Kill()
-		_ = sleep.Wait() // it was killed
+		_ = in.Close()
+		_ = cat.Wait()
 	}()
-	if pid, err := Child("sleep"); err != nil || pid != sleep.Process.Pid {
-		t.Errorf("process %d, %v; want %d", pid, err, sleep.Process.Pid)
+	// The kernel gives a process its name a moment after Start returns.
+	if _, err := io.Copy(in, strings.NewReader("x")); err != nil {
+		t.Fatal(err)
 	}
-	if pid, err := ChildOf(os.Getpid()); err != nil || pid != sleep.Process.Pid {
-		t.Errorf("process %d, %v; want %d", pid, err, sleep.Process.Pid)
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
 	}
-	if pids, err := Of("600"); err != nil || !slices.Contains(pids, sleep.Process.Pid) {
-		t.Errorf("processes %d, %v; want %d", pids, err, sleep.Process.Pid)
+	if pid, err := Child("cat"); err != nil || pid != cat.Process.Pid {
+		t.Errorf("process %d, %v; want %d", pid, err, cat.Process.Pid)
+	}
+	if pid, err := ChildOf(os.Getpid()); err != nil || pid != cat.Process.Pid {
+		t.Errorf("process %d, %v; want %d", pid, err, cat.Process.Pid)
+	}
+	if pids, err := Of("/dev/null"); err != nil || !slices.Contains(pids, cat.Process.Pid) {
+		t.Errorf("processes %d, %v; want %d", pids, err, cat.Process.Pid)
 	}
 	if pid, err := Child("init"); err == nil {
 		t.Errorf("process %d is not this one's child", pid)
