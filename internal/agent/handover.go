@@ -34,7 +34,7 @@ func (s *supervisor) handleSource(r peer.Request) {
 			r.Reply <- handover.ErrNotStarted
 			return
 		}
-		s.source = r.Source
+		s.source, s.committed = r.Source, false
 		r.Source.Begin(until, deletedAt, s.memory())
 		r.Reply <- nil
 		return
@@ -51,7 +51,9 @@ func (s *supervisor) handleSource(r peer.Request) {
 		s.stop(wire.PhaseStopping, "", thenHandOver)
 		return
 	case r.Event == peer.Commits:
-		r.Reply <- datadir.MarkReception(s.dataDir, wire.PhaseHandedOver)
+		err := datadir.MarkReception(s.dataDir, wire.PhaseHandedOver)
+		s.committed = err == nil
+		r.Reply <- err
 		return
 	case r.Event == peer.Releases && s.phase == wire.PhaseDraining && !s.isDeleted():
 		s.phase = wire.PhaseServing
@@ -85,9 +87,9 @@ func (s *supervisor) handOver(r peer.Request) {
 	}
 	r.Reply <- err
 	switch {
-	case err != nil && s.isDeleted():
+	case err != nil && (s.isDeleted() || s.committed):
 		s.log.Error("The handover failed", "error", err)
-		s.finish()
+		s.leave()
 	case err != nil:
 		s.log.Error("The handover failed; memcached starts again", "error", err)
 		s.resume()

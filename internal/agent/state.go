@@ -112,10 +112,11 @@ type supervisor struct {
 	drainUntil time.Time
 
 	// handoverPort is zero until targets are accepted. source belongs to the latest one, whose
-	// request for the end of the handover is endRequest.
+	// request for the end of the handover is endRequest. committed is whether its pod may serve.
 	handoverPort peer.Port
 	source       *peer.Source
 	endRequest   peer.Request
+	committed    bool
 	// reception is nil unless this start of the pod receives the other pod's items.
 	reception *reception
 	moves     moves

@@ -654,6 +654,15 @@ func TestReplacedPodWaitsWithoutItemsWhenAnotherOneMayServe(t *testing.T) {
 			}
 			o.Abandon()
 		},
+		"it can't save when the other one serves": func(t *testing.T, p *pod, o *peer.Source) {
+			if err := o.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			p.memcached.latest().hang()
+			if err := o.Stop(t.Context()); !errors.Is(err, errNotSaved) {
+				t.Errorf("the target gets %v", err)
+			}
+		},
 		"its container is killed while both serve": func(t *testing.T, p *pod, o *peer.Source) {
 			if err := o.Commit(); err != nil {
 				t.Fatal(err)
