@@ -174,14 +174,15 @@ func (o *fakeOrigin) Reserve(bytes int64) (func(), bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.noRoom {
-		return nil, false
+		bytes = 0
 	}
-	o.reserved += bytes
+	const buffers = 1 << 20
+	o.reserved += buffers + bytes
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.reserved -= bytes
-	}, true
+		o.reserved -= buffers + bytes
+	}, !o.noRoom
 }
 
 func (o *fakeOrigin) Stop(ctx context.Context) error {

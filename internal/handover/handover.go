@@ -83,8 +83,8 @@ import (
 type Origin interface {
 	// Scan visits the items of the memory file. After Stop returned nil they can't change any more.
 	Scan(ctx context.Context, order Order, visit func(*memfile.Item) error) (memfile.Report, error)
-	// Reserve reports whether the container has room for so many bytes more, until release is
-	// called. They are outside of Go's heap, so its limit needn't change for them.
+	// Reserve reports whether the container has room for so many bytes more than buffers. Until release is called, they are the
+	// session's, or the buffers only.
 	Reserve(bytes int64) (release func(), ok bool)
 	// Stop makes memcached save its items and exit. After it there are no answers until the target
 	// serves. After an error neither Resume nor Complete follows. The context doesn't depend on the

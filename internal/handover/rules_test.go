@@ -32,6 +32,9 @@ func TestWithoutRoomEverythingIsSentInTheEnd(t *testing.T) {
 			t.Error(events)
 		}
 		mustEqual(t, cache.snapshot(), origin.snapshot())
+		if origin.reserved != 0 {
+			t.Errorf("%d bytes remain reserved", origin.reserved)
+		}
 	})
 }
 

@@ -344,13 +344,12 @@ func (s *session) reserve(log *slog.Logger) (release func()) {
 	freeRoom, ok := s.offer.Origin.Reserve(size + s.offer.Items*memfile.OrderBytes)
 	if !ok {
 		log.Info("There is no memory for live passes", "bytes", size)
-		return func() {}
+		return freeRoom
 	}
 	table, err := newTable(size)
 	if err != nil {
-		freeRoom()
 		log.Info("There is no memory for live passes", "reason", err)
-		return func() {}
+		return freeRoom
 	}
 	s.table = table
 	return func() {

@@ -162,9 +162,9 @@ func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcache
 func list(ctx context.Context, link *peerlink.Link, m Memcached, moves moves, request hello, o offer) error {
 	order := request.Order
 	if order == handover.ColdFirst {
-		if release, ok := m.Reserve(max(request.Items, 0) * memfile.OrderBytes); ok {
-			defer release()
-		} else {
+		release, ok := m.Reserve(max(request.Items, 0) * memfile.OrderBytes)
+		defer release()
+		if !ok {
 			order = handover.AnyOrder
 		}
 	}

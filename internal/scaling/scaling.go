@@ -86,8 +86,8 @@ type Memcached struct {
 	Dump func(ctx context.Context, visit func(protocol.Listed) error) error
 	// Run identifies the running process of memcached; empty while none runs.
 	Run func() string
-	// Reserve reports whether the container has room for so many bytes more, until release is called. It may be called
-	// again before.
+	// Reserve reports whether the container has room for so many bytes more than buffers. Until release is called, they are
+	// reserved, or the buffers only. It may be called again before.
 	Reserve func(bytes int64) (release func(), ok bool)
 	// Owner is the UID of the Memcached, Ordinal that of the shard.
 	Owner   string

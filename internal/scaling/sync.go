@@ -266,10 +266,9 @@ func (r *receiver) reserve(ctx context.Context, step Step) (err error) {
 	}
 	bytes := r.sum(func(s *source) int64 { return pairsSize(s.moved) })
 	release, ok := r.Reserve(bytes)
-	if !ok {
+	if r.release = release; !ok {
 		return fmt.Errorf("%w of %d bytes", ErrNoMemory, bytes)
 	}
-	r.release = release
 	for _, s := range r.sources {
 		if s.pairs, err = newPairs(pairsSize(s.moved)); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)

@@ -39,6 +39,10 @@ type owners struct {
 	twice  string
 	shown  *fake.Server
 	dumps  int
+	// noRoom are those whose container is full; reserved is how many reservations there are. wants is how the run ends.
+	noRoom   [2]bool
+	reserved atomic.Int64
+	wants    error
 }
 
 func newOwners(t *testing.T) *owners {
@@ -87,7 +91,10 @@ func (o *owners) memcached(at side) Memcached {
 			}
 			return fmt.Sprint(run)
 		},
-		Reserve: func(int64) (func(), bool) { return func() {}, true },
+		Reserve: func(int64) (func(), bool) {
+			o.reserved.Add(1)
+			return func() { o.reserved.Add(-1) }, !o.noRoom[at]
+		},
 		Dump: func(ctx context.Context, visit func(protocol.Listed) error) error {
 			o.dumps++
 			before := len(o.servers[at].Requests("md "))
@@ -154,8 +161,13 @@ func (o *owners) run(script func(sweep int) Step) {
 		},
 		Progress: func(p Progress) { o.progress = p },
 	})
-	if err != nil {
+	if !errors.Is(err, o.wants) {
 		o.t.Error(err)
+	}
+	cancel()
+	synctest.Wait()
+	if n := o.reserved.Load(); n != 0 {
+		o.t.Errorf("%d reservations remain", n)
 	}
 }
 
@@ -325,6 +337,21 @@ func TestCloseOfATargetWithoutPairsLeavesNothingThatMoved(t *testing.T) {
 			t.Errorf("%d dumps for more names than the memory holds", o.dumps)
 		}
 	})(t)
+}
+
+func TestMoveWithoutMemoryForTables(t *testing.T) {
+	for at, want := range [2]error{theirs: nil, ours: ErrNoMemory} {
+		bubble(func(t *testing.T) {
+			o := newOwners(t)
+			o.noRoom[at], o.wants = true, want
+			o.run(func(sweep int) Step {
+				if sweep < 3 {
+					return Copy
+				}
+				return Close
+			})
+		})(t)
+	}
 }
 
 // A pair whose source has changed is none after the close, also if the target neither gets the value nor sees that.

@@ -54,8 +54,8 @@ func limit(more int64) {
 	}
 }
 
-// Reserve lets a handover use that many bytes beside its buffers until it calls release, and returns false if the
-// container has no room for them beside a volume of items. Without a volume, memcached gets no more items.
+// Reserve lets a handover use that many bytes beside its buffers until it calls release, and returns false, and the buffers only, if
+// the container has no room for the bytes beside a volume of items. Without a volume, memcached gets no more items.
 func Reserve(bytes, volume int64) (release func(), ok bool) {
 	free, limited := freeInCgroup(cgroupDir, volume)
 	if ok = !limited || bytes <= free-forClients; !ok {

@@ -80,5 +80,6 @@ func (m *Memory) scan(clock memfile.Clock, order handover.Order, which func(*mem
 	return file.Scan(clock, visit)
 }
 
-// Reserve lets a copy of items use that much memory until it calls release, and returns false if the container has no room for it.
+// Reserve lets a copy of items use that much memory beside its buffers until it calls release, and returns false, and the buffers
+// only, if the container has no room for it.
 func (m *Memory) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes, 0) }

@@ -246,6 +246,5 @@ func (s *Source) AwaitRouted(ctx context.Context) {
 	_ = Drain(ctx, s.network.Status, s.Service, s.PodUID, wire.PhaseFollowing, time.Until(s.drainUntil))
 }
 
-// Reserve lets a handover use that much memory until it calls release, and returns false
-// if the container has no room for it.
+// Reserve is that of the memory.
 func (s *Source) Reserve(bytes int64) (release func(), ok bool) { return s.memory.Reserve(bytes) }
