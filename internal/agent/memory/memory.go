@@ -20,9 +20,10 @@ const (
 	// forClients of the container is not for the table of a handover: memcached allocates
 	// buffers for its clients.
 	forClients = 16 << 20
-	// cgroupDir is what a container sees of its control group.
-	cgroupDir = "/sys/fs/cgroup"
 )
+
+// Cgroup is the directory of the container's control group. Tests replace it.
+var Cgroup = "/sys/fs/cgroup"
 
 // used is what Use lets parts of the agent have, in bytes.
 var used struct {
@@ -55,9 +56,9 @@ func limit(more int64) {
 }
 
 // Reserve lets a handover use that many bytes beside its buffers until it calls release, and returns false, and the buffers only, if
-// the container has no room for the bytes beside a volume of items. Without a volume, memcached gets no more items.
+// the container has no room for the bytes when memcached has filled its volume.
 func Reserve(bytes, volume int64) (release func(), ok bool) {
-	free, limited := freeInCgroup(cgroupDir, volume)
+	free, limited := freeInCgroup(Cgroup, volume)
 	if ok = !limited || bytes <= free-forClients; !ok {
 		bytes = 0
 	}
@@ -75,7 +76,7 @@ const (
 // ForMemcached returns how much of the container's memory memcached may allocate besides its volume, and false if the
 // container is not limited. forwarded is what the agent uses for the connections of clients.
 func ForMemcached(volume, forwarded int64) (bytes int64, limited bool) {
-	return forMemcached(cgroupDir, volume, forwarded)
+	return forMemcached(Cgroup, volume, forwarded)
 }
 
 func forMemcached(dir string, volume, forwarded int64) (bytes int64, limited bool) {
@@ -130,7 +131,7 @@ var versions = []struct{ limit, current, stat, inactive string }{
 }
 
 // OfContainer returns bytes: NaN for what is unknown, or not limited.
-func OfContainer() (workingSet, limit float64) { return ofContainer(cgroupDir) }
+func OfContainer() (workingSet, limit float64) { return ofContainer(Cgroup) }
 
 func ofContainer(dir string) (workingSet, limit float64) {
 	workingSet, limit = math.NaN(), math.NaN()

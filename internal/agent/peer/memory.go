@@ -11,6 +11,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 // Memory is the memory file of a memcached with these arguments.
@@ -82,4 +83,6 @@ func (m *Memory) scan(clock memfile.Clock, order handover.Order, which func(*mem
 
 // Reserve lets a copy of items use that much memory beside its buffers until it calls release, and returns false, and the buffers
 // only, if the container has no room for it.
-func (m *Memory) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes, 0) }
+func (m *Memory) Reserve(bytes int64) (release func(), ok bool) {
+	return memory.Reserve(bytes, slab.Of(m.Arguments, m.Version).MaxBytes)
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 	"github.com/memcached-operator/memcached-operator/internal/scaling"
 )
@@ -218,8 +217,5 @@ func (m *Memory) movable(c Config, run func() string) scaling.Memcached {
 	dump := func(ctx context.Context, visit func(protocol.Listed) error) error {
 		return m.Client.Server.Dump(ctx, peerlink.Silence, visit)
 	}
-	reserve := func(bytes int64) (release func(), ok bool) {
-		return memory.Reserve(bytes, slab.Of(m.Arguments, m.Version).MaxBytes)
-	}
-	return scaling.Memcached{Server: server, Scan: scan, Dump: dump, Run: run, Reserve: reserve, Owner: c.Owner, Ordinal: c.Ordinal}
+	return scaling.Memcached{Server: server, Scan: scan, Dump: dump, Run: run, Reserve: m.Reserve, Owner: c.Owner, Ordinal: c.Ordinal}
 }
