@@ -17,6 +17,7 @@ const acknowledgeTimeout = 20 * time.Second
 
 var (
 	errSuperseded = errors.New("another target has connected")
+	errNotServing = errors.New("memcached does not serve")
 	errNotSaved   = errors.New("memcached did not save its items")
 )
 
@@ -45,10 +46,13 @@ func (s *supervisor) handleSource(r peer.Request) {
 	}
 	stopped := s.phase == wire.PhaseStopping && s.process == nil
 	switch {
-	case r.Event == peer.Stops && s.phase == wire.PhaseDraining:
+	case r.Event == peer.Stops && (s.phase == wire.PhaseDraining || s.phase == wire.PhaseStopping && s.afterExit == thenFinish):
 		s.log.Info("Stopping memcached for the end of the handover")
 		s.endRequest = r
 		s.stop(wire.PhaseStopping, "", thenHandOver)
+		return
+	case r.Event == peer.Stops:
+		r.Reply <- errNotServing
 		return
 	case r.Event == peer.Commits:
 		err := datadir.MarkReception(s.dataDir, wire.PhaseHandedOver)

@@ -76,6 +76,17 @@ func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
 	}
 }
 
+// The items would not be those that the target then reads.
+func TestHandoverDoesNotEndWithoutAStop(t *testing.T) {
+	for _, phase := range []wire.Phase{wire.PhaseServing, wire.PhaseRestarting, wire.PhaseStopping} {
+		s := testSupervisor(wire.PhaseServing)
+		s.phase, s.source = phase, &peer.Source{}
+		if err := s.request(s.source, peer.Stops); !errors.Is(err, errNotServing) || s.phase != phase {
+			t.Errorf("%s: %v, then %s", phase, err, s.phase)
+		}
+	}
+}
+
 func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
 	s := testSupervisor(wire.PhaseStopping)
 	s.process, s.source, s.drainUntil = nil, &peer.Source{}, time.Now()

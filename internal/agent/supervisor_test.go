@@ -535,6 +535,26 @@ func TestSourceStopsWhenTheTargetHasTheItems(t *testing.T) {
 	})
 }
 
+// A pass can last longer than the drain, and a handover in mode Available must not be lost by that.
+func TestStopAtTheEndOfTheDrainIsThatOfTheHandover(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.memcached.set(func(b *behavior) { b.saves = 5 * time.Second })
+		o := p.drained()
+		if err := o.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		p.await(wire.PhaseStopping)
+		if err := o.Stop(t.Context()); err != nil || p.saved() != 7 {
+			t.Fatalf("%v, %d items are saved", err, p.saved())
+		}
+		p.pass(acknowledgeTimeout / 2)
+		o.Complete(handover.Result{Items: 7, ItemsBefore: 7})
+		if err := p.exit(); err != nil || !strings.Contains(p.log.String(), "Handed over") {
+			t.Errorf("%v:\n%s", err, p.log)
+		}
+	})
+}
+
 func TestSourceServesAgainWhenTheTargetDoesNotTakeOver(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		o := p.drained()
