@@ -88,7 +88,8 @@
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
 //	Draining    → Stopping     another pod has received the items but for the last changes
 //	Stopping    → Restarting   that pod does not take over
-//	Restarting  → Draining     memcached responded, and the pod is being deleted
+//	Starting, Restarting → Draining  memcached responded with its items, and the pod is being deleted
+//	Starting, Restarting → Stopping  announced SIGTERM, or SIGTERM without items
 //	Stopping    → HandedOver   that pod serves, or may have, and this one is not being deleted
 //	HandedOver  → Starting     30 s later: memcached starts without items
 //	any         → exit != 0    memcached exited unexpectedly, or cannot start

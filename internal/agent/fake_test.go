@@ -232,7 +232,11 @@ func (p *fakeProcess) signal(s os.Signal) error {
 		case s == syscall.SIGKILL:
 			p.end(syscall.WaitStatus(syscall.SIGKILL))
 		case s == syscall.SIGUSR1 && !stuck:
-			<-p.loaded
+			select {
+			case <-p.loaded:
+			case <-p.Done:
+				return
+			}
 			if p.pass(p.saves) {
 				p.save()
 				p.end(0)

@@ -76,8 +76,20 @@ func (s *supervisor) startMemcached() {
 		s.exits <- p
 	}()
 	go process.AwaitFirstResponse(p, s.responses)
+	s.limitStart()
+}
+
+// limitStart bounds the time until memcached responds, in a pod that is being deleted so that there is still time for a save.
+func (s *supervisor) limitStart() {
+	if s.isDeleted() {
+		s.schedule(min(startTimeout, s.drainUntil.Sub(s.now())), func() {
+			s.log.Warn("Stopping the container without a drain: memcached has not started in time")
+			s.stop(wire.PhaseStopping, "", thenFinish)
+		})
+		return
+	}
 	s.schedule(startTimeout, func() {
-		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.Client.Server, startTimeout))
+		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", s.process.Client.Server, startTimeout))
 	})
 }
 

@@ -32,6 +32,12 @@ func (s *supervisor) handleTermination() {
 		s.drainUntil = terminated.Add(s.drainTimeout)
 		s.startDrain()
 		s.publish()
+	case s.getsItems() && s.stopToken() == "" && !s.isDeleted():
+		s.log.Info("The pod is being deleted; memcached serves its items first, until another pod does", "service", s.service)
+		s.drainUntil = terminated.Add(s.drainTimeout)
+		if s.afterExit == thenNothing {
+			s.limitStart()
+		}
 	case s.phase == wire.PhaseReceiving, s.phase == wire.PhaseFollowing:
 		s.log.Info("Stopping the container; the items it received so far are discarded")
 		s.discard(wire.PhaseStopping, thenFinish)
@@ -41,6 +47,11 @@ func (s *supervisor) handleTermination() {
 		s.log.Info("Stopping the container", "announced", s.stopToken())
 		s.stop(wire.PhaseStopping, s.stopToken(), thenFinish)
 	}
+}
+
+// getsItems returns whether memcached starts with saved items, for clients.
+func (s *supervisor) getsItems() bool {
+	return (s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting) && (s.saved.File != nil || s.afterExit == thenStart) && !s.awaitsKeys()
 }
 
 func (s *supervisor) responds() bool {

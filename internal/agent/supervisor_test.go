@@ -326,6 +326,7 @@ func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
 		if err := p.create(); err != nil {
 			t.Fatal(err)
 		}
+		p.announce("during the start")
 		p.terminations <- syscall.SIGTERM
 		p.pass(7 * time.Second) // it responds, and saves
 		if status := p.status(); status.Phase != wire.PhaseStopping {
@@ -346,6 +347,7 @@ func TestSIGTERMDuringARestartInPlaceSavesOnce(t *testing.T) {
 		p.memcached.latest().add(7)
 		p.annotate(wire.RestartFile, "now")
 		p.await(wire.PhaseRestarting)
+		p.announce("during the restart")
 		if err := p.stop(); err != nil || p.saved() != 7 || p.memcached.latest().PID != 1 {
 			t.Errorf("stopped with %v, %d items are saved, memcached %d", err, p.saved(), p.memcached.latest().PID)
 		}
@@ -520,6 +522,82 @@ func (p *pod) connected(requested bool) *peer.Source {
 		p.t.Fatal(err)
 	}
 	return s
+}
+
+func TestPodThatIsDeletedBeforeMemcachedServesHandsOver(t *testing.T) {
+	restart := func(p *pod) {
+		p.annotate(wire.RestartFile, "now")
+		p.await(wire.PhaseRestarting)
+	}
+	for name, begin := range map[string]func(p *pod){
+		"while it saves": restart,
+		"while it loads": func(p *pod) {
+			restart(p)
+			p.pass(7 * time.Second)
+		},
+		"while a container starts": func(p *pod) {
+			p.finish()
+			if err := p.create(); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.memcached.set(func(b *behavior) { b.saves, b.loads = 5*time.Second, 5*time.Second })
+				p.filled()
+				begin(p)
+				p.terminations <- syscall.SIGTERM
+				p.wantStart(p.await(wire.PhaseDraining), wire.StartWarm, 7, "")
+				o := p.connected(false)
+				if err := o.Stop(t.Context()); err != nil || p.saved() != 7 {
+					t.Fatalf("%v, %d items are saved", err, p.saved())
+				}
+				o.Complete(handover.Result{Items: 7, ItemsBefore: 7})
+				if err := p.exit(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestPodThatIsDeletedWaitsForNoMemcachedThatStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		items int64
+		end   func(p *pod)
+		took  time.Duration
+	}{
+		"without items":             {0, func(*pod) {}, datadir.SaveTimeout},
+		"longer than for the drain": {7, func(*pod) {}, time.Minute + datadir.SaveTimeout},
+		"after a second SIGTERM": {7, func(p *pod) {
+			p.pass(10 * time.Second)
+			p.terminations <- syscall.SIGTERM
+		}, 10*time.Second + datadir.SaveTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				if c.items > 0 {
+					p.run()
+					p.memcached.latest().add(c.items)
+					p.finish()
+				}
+				p.memcached.set(func(b *behavior) { b.loads = 5 * time.Minute })
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				p.terminations <- syscall.SIGTERM
+				c.end(p)
+				if err := p.exit(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took != c.took {
+					t.Errorf("it stopped after %s, want %s", took, c.took)
+				}
+			})
+		})
+	}
 }
 
 func TestSourceStopsWhenTheTargetHasTheItems(t *testing.T) {
