@@ -266,8 +266,13 @@ func TestFlushOfEitherSideWhileBothServe(t *testing.T) {
 
 func TestHandoverIsStrictIfOneSideCanNotServeBefore(t *testing.T) {
 	for name, prepare := range map[string]func(*fakeOrigin, *fakeCache, *Offer){
-		"the source has no CAS":           func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.CAS = false },
-		"the target has no CAS":           func(_ *fakeOrigin, c *fakeCache, _ *Offer) { c.NoCAS = true },
+		"the source has no CAS": func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.CAS = false },
+		"the target has no CAS": func(_ *fakeOrigin, c *fakeCache, _ *Offer) { c.NoCAS = true },
+		"the target lists no keys": func(_ *fakeOrigin, c *fakeCache, _ *Offer) {
+			c.Before = func(request string) string {
+				return map[string]string{"stats settings": "STAT cas_enabled yes\r\nSTAT dump_enabled no\r\nEND\r\n"}[strings.TrimSpace(request)]
+			}
+		},
 		"the source has no room":          func(o *fakeOrigin, _ *fakeCache, _ *Offer) { o.noRoom = true },
 		"the end comes too early":         func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now().Add(followFor / 2) },
 		"the end comes in the first pass": func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now() },

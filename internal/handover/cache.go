@@ -38,6 +38,8 @@ type cache struct {
 	rejected int64
 	automove string
 	cas      bool // no -C
+	// listsKeys is whether memcached can list its keys.
+	listsKeys bool
 	// firstCAS is that of the first item to be stored; 0 with -C.
 	firstCAS uint64
 	clock    protocol.Clock
@@ -81,6 +83,7 @@ func (c *cache) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.listsKeys = settings.ListsKeys()
 	if c.cas = settings["cas_enabled"] == "yes"; c.cas {
 		last, err := c.lastCAS()
 		if err != nil {

@@ -177,6 +177,8 @@ func (r *receiver) strict(inTime bool) string {
 		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
 	case !r.cache.cas:
 		return "memcached has no CAS (-C)"
+	case !r.cache.listsKeys:
+		return "memcached doesn't list its keys (-X or no_lru_crawler)"
 	case !inTime, time.Until(r.end()) < followFor:
 		return "there was no time for it"
 	}

@@ -67,7 +67,7 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 		err = fmt.Errorf("reading memcached's settings: %w", err)
 	case settings["cas_enabled"] != "yes":
 		err = fmt.Errorf("%w: memcached has no CAS (-C)", ErrImpossible)
-	case settings["dump_enabled"] == "no", settings["lru_crawler"] == "no":
+	case !settings.ListsKeys():
 		err = fmt.Errorf("%w: memcached doesn't show its keys (-X or no_lru_crawler)", ErrImpossible)
 	default:
 		err = p.refresh()

@@ -176,9 +176,9 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 				t.Errorf("%d items: %+v", len(found), report)
 			}
 		}
-		if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
-			t.Error(err)
-		}
+		pods.Must(t, file.Verify(t.Context(), protocol.At(server.Address())))
+		pods.Talk(t, server.Address(), "lru_crawler disable\r\n")
+		pods.Must(t, file.Verify(t.Context(), protocol.At(server.Address())))
 		cancel()
 		clients.Wait()
 	})
@@ -186,26 +186,30 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 
 func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 	pods.WithEach(t, pods.Versions, func(t *testing.T, version string) {
-		server := pods.StartCache(t, version)
-		pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
-		for range 3 {
+		empty := pods.StartCache(t, version)
+		for _, arguments := range [][]string{nil, {"-X"}, {"-o", "no_lru_crawler"}} {
+			server, other := pods.StartCache(t, version, arguments...), pods.StartCache(t, version, arguments...)
+			pods.Fill(t, server.Address(), 5000) // more than a sample
+			pods.Talk(t, other.Address(), "set another 0 0 1\r\nx\r\n")
 			pods.Must(t, server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())))
-		}
-		if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
-			t.Errorf("another growth factor: %v", err)
-		}
-		other := pods.StartCache(t, version)
-		if err := other.MemoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
-			t.Errorf("another smallest item, without items: %v", err)
-		}
-		pods.NewWorkload(t, other).Run(500)
-		if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
-			t.Errorf("another memcached: %v", err)
-		}
-		layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
-		pods.Must(t, err)
-		if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
-			t.Errorf("more memory: %v", err)
+			for name, c := range map[string]struct {
+				file, server *pods.Cache
+				arguments    []string
+			}{
+				"another growth factor":                {server, server, []string{"-f", "1.26"}},
+				"another smallest item, without items": {empty, empty, []string{"-n", "40"}},
+				"another memcached":                    {server, other, nil},
+				"the file of another, without items":   {empty, server, nil},
+			} {
+				if err := c.file.MemoryFile(c.arguments).Verify(t.Context(), protocol.At(c.server.Address())); !errors.Is(err, memfile.ErrLayout) {
+					t.Errorf("%s, %v: %v", name, arguments, err)
+				}
+			}
+			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
+			pods.Must(t, err)
+			if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("more memory: %v", err)
+			}
 		}
 	})
 }

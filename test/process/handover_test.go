@@ -36,6 +36,7 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 		"from a memcached without CAS":  {pods.Newest, pods.Newest, []string{"-C"}, nil},
 		"to one without chunked items":  {pods.Newest, pods.Newest, nil, []string{"-o", "no_chunked_items"}},
 		"with the flag for large pages": {pods.Middle, pods.Newest, []string{"-I", "8m"}, []string{"-I", "8m"}},
+		"without key dumps":             {pods.Oldest, pods.Middle, []string{"-X"}, []string{"-o", "no_lru_crawler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,6 +95,9 @@ func ParseGeneral(s Stats) General {
 	}
 }
 
+// ListsKeys returns whether a server with these settings dumps its keys: it has no -X, and its LRU crawler is enabled.
+func (s Stats) ListsKeys() bool { return s["dump_enabled"] != "no" && s["lru_crawler"] != "no" }
+
 // Settings are the settings that decide which items a server accepts.
 type Settings struct {
 	// ItemSizeMax is -I in bytes.
