@@ -298,6 +298,41 @@ func TestHandoverIsStrictIfOneSideCanNotServeBefore(t *testing.T) {
 	}
 }
 
+// A client can disable the LRU crawler at any time. The agent enables it again, and the last dump waits for that.
+func TestLastNamesWaitForTheCrawler(t *testing.T) {
+	for name, c := range map[string]struct {
+		disabled time.Duration
+		want     error
+	}{"enabled again": {15 * time.Second, nil}, "disabled for good": {time.Hour, ErrDiverged}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				var enabled time.Time
+				cache.Before = func(request string) string {
+					if !strings.HasPrefix(request, "lru_crawler") {
+						return ""
+					}
+					if enabled.IsZero() {
+						enabled = time.Now().Add(c.disabled)
+					}
+					if time.Now().Before(enabled) {
+						return "CLIENT_ERROR lru crawler disabled\r\n"
+					}
+					return ""
+				}
+				source := start(t, cache.network, offerOf(origin, 1000))
+				target := targetOf(t, cache)
+				target.Ready = func() {}
+				result, err := Receive(t.Context(), target)
+				source.wait()
+				if !errors.Is(err, c.want) || (err == nil) != (result.Both > c.disabled) {
+					t.Errorf("both served for %s: %v", result.Both, err)
+				}
+			})
+		})
+	}
+}
+
 // availableSteps are what a target does that serves before the end, in this order.
 var availableSteps = []string{"hello", "offer", "pass", "done", "follow", "followed", "follow", "followed", "finish", "end", "ask", "answer", "acknowledge"}
 

@@ -80,20 +80,29 @@ func (d *DumpReader) Next() (Listed, error) {
 	return Listed{}, io.EOF
 }
 
-// busyPause is between two attempts of a dump.
-const busyPause = 20 * time.Millisecond
+const (
+	// busyPause is between two attempts of a dump.
+	busyPause = 20 * time.Millisecond
+	// crawlerTimeout is how long a dump waits for the LRU crawler. The agent enables it again within 10 s after a client has
+	// disabled it.
+	crawlerTimeout = 20 * time.Second
+)
 
-// Dump visits all items over a connection of its own, and starts again while memcached is busy: an item can
-// be visited more than once. timeout bounds the connection, and each answer.
+// Dump visits all items over a connection of its own, and starts again while memcached is busy, or for crawlerTimeout while
+// its LRU crawler is disabled: an item can be visited more than once. timeout bounds the connection, and each answer.
 func (s Server) Dump(ctx context.Context, timeout time.Duration, visit func(Listed) error) error {
-	for {
+	for enabled := time.Now().Add(crawlerTimeout); ; {
 		err := s.dump(ctx, timeout, visit)
-		if ctx.Err() == nil && !errors.Is(err, ErrBusy) {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrBusy), errors.Is(err, ErrCrawlerDisabled) && time.Now().Before(enabled):
+		default:
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(busyPause):
 		}
 	}
