@@ -201,9 +201,9 @@ var (
 	// ErrNotStarted is the source's answer while its pod is not being deleted and the target was not requested to take over,
 	// or while it starts or restarts memcached. The target has received nothing, and may try again.
 	ErrNotStarted = errors.New("the other pod of the shard has not started a handover, and keeps its items")
-	// ErrBusy is the source's answer while another pod is connected. The target has received
-	// nothing, and may try again.
-	ErrBusy = errors.New("another pod receives the items of the shard")
+	// ErrBusy is the source's answer while another pod is connected, or while its memcached has no connection left. The target
+	// has received nothing, and may try again.
+	ErrBusy = errors.New("the other pod of the shard is busy, and keeps its items")
 	// ErrDiverged means that the source was lost when both served. The target's memcached has items that
 	// are older than those of the source had been.
 	ErrDiverged = errors.New("the source was lost while both pods served")

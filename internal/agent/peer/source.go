@@ -11,6 +11,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 const (
@@ -164,8 +165,26 @@ func (s *Source) isDeleted() bool {
 	}
 }
 
-// offer returns an error if the memory file can't be read as memcached does.
+// freeTimeout is how long an offer waits for a free connection to memcached: less than the target waits for the offer.
+const freeTimeout = peerlink.StepTimeout / 2
+
+// offer waits while clients use all connections to memcached, which it needs as well.
 func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
+	waiting, cancel := context.WithTimeout(ctx, freeTimeout)
+	defer cancel()
+	for {
+		offer, err := s.verifiedOffer(ctx)
+		if !protocol.IsFull(err) {
+			return offer, err
+		}
+		if !sleep(waiting, notReadyInterval) {
+			return offer, fmt.Errorf("%w: %w", handover.ErrBusy, err)
+		}
+	}
+}
+
+// verifiedOffer returns an error if the memory file can't be read as memcached does.
+func (s *Source) verifiedOffer(ctx context.Context) (handover.Offer, error) {
 	if err := s.memory.Verify(ctx); err != nil {
 		return handover.Offer{}, err
 	}

@@ -88,6 +88,12 @@ func IsAnswer(err error) bool {
 	return client || server || errors.Is(err, ErrUnknownCommand)
 }
 
+// IsFull reports whether err is the answer of a server that has as many connections as it may have.
+func IsFull(err error) bool {
+	server, ok := errors.AsType[*ServerError](err)
+	return ok && server.Message == "Too many open connections"
+}
+
 func answerError(line []byte) error {
 	word, message, _ := strings.Cut(string(line), " ")
 	switch {
