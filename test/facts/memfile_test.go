@@ -192,19 +192,15 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 			pods.Fill(t, server.Address(), 5000) // more than a sample
 			pods.Talk(t, other.Address(), "set another 0 0 1\r\nx\r\n")
 			pods.Must(t, server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())))
-			for name, c := range map[string]struct {
-				file, server *pods.Cache
-				arguments    []string
-			}{
-				"another growth factor":                {server, server, []string{"-f", "1.26"}},
-				"another smallest item, without items": {empty, empty, []string{"-n", "40"}},
-				"another memcached":                    {server, other, nil},
-				"the file of another, without items":   {empty, server, nil},
-			} {
-				if err := c.file.MemoryFile(c.arguments).Verify(t.Context(), protocol.At(c.server.Address())); !errors.Is(err, memfile.ErrLayout) {
+			reject := func(name string, file, server *pods.Cache, layout ...string) {
+				if err := file.MemoryFile(layout).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
 					t.Errorf("%s, %v: %v", name, arguments, err)
 				}
 			}
+			reject("another growth factor", server, server, "-f", "1.26")
+			reject("another smallest item, without items", empty, empty, "-n", "40")
+			reject("another memcached", server, other)
+			reject("the file of another, without items", empty, server)
 			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
 			pods.Must(t, err)
 			if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
