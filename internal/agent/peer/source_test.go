@@ -41,7 +41,7 @@ func TestOfferWaitsForAFreeConnection(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := s.offer(t.Context())
-				if waited := time.Since(began); !errors.Is(err, c.want) || waited != min(c.full, freeTimeout) { //nolint:forbidigo // the fake time of a bubble
+				if waited := time.Since(began); !errors.Is(err, c.want) || waited != min(c.full, freeTimeout) {
 					t.Errorf("after %s: %v", waited, err)
 				}
 			})
