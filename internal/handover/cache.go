@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -26,8 +25,7 @@ const (
 // cache writes to the memcached of the target. It sends one batch while the answers to
 // the one before are outstanding.
 type cache struct {
-	conn   *protocol.BoundedConn
-	r      *bufio.Reader
+	conn   *protocol.KeptConn
 	server protocol.Server
 
 	batch   []byte
@@ -45,15 +43,14 @@ type cache struct {
 	clock    protocol.Clock
 }
 
-// openCache connects to an empty memcached, each of whose answers may take silence. Until it is restored, memcached moves no pages: an item
-// that moves could be missed by a scan.
+// openCache connects to an empty memcached, each of whose answers may take silence, until the context is done. Until it is restored,
+// memcached moves no pages: an item that moves could be missed by a scan.
 func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
-	conn, err := connect(ctx, server)
+	conn, err := server.Keep(ctx, peerlink.Silence, protocol.MaxLine)
 	if err != nil {
 		return nil, err
 	}
-	bounded := &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
-	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server}
+	c := &cache{conn: conn, server: server}
 	if err := c.prepare(ctx); err != nil {
 		_ = c.close()
 		return nil, err
@@ -61,13 +58,18 @@ func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
 	return c, nil
 }
 
-func connect(ctx context.Context, server protocol.Server) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, peerlink.Silence)
-	defer cancel()
-	return server.Connect(ctx)
-}
-
 func (c *cache) close() error { return c.conn.Close() }
+
+// wake prepares the connection for a request. It is to the same process: the agent starts no other one before the context is done.
+func (c *cache) wake() error {
+	if c.conn.IsIdle() {
+		if err := c.answers(); err != nil {
+			return err
+		}
+	}
+	_, err := c.conn.Wake()
+	return err
+}
 
 func (c *cache) prepare(ctx context.Context) error {
 	for range clockReadings {
@@ -116,10 +118,13 @@ func (c *cache) flushAll() error { return c.command("flush_all 1") }
 
 // command sends a command whose answer is OK.
 func (c *cache) command(text string) error {
+	if err := c.wake(); err != nil {
+		return err
+	}
 	if _, err := io.WriteString(c.conn, text+"\r\n"); err != nil {
 		return err
 	}
-	line, err := c.r.ReadSlice('\n')
+	line, err := c.conn.R.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
@@ -132,14 +137,17 @@ func (c *cache) command(text string) error {
 // lastCAS returns a CAS that is higher than that of all earlier changes. A barrier must be before it.
 func (c *cache) lastCAS() (uint64, error) {
 	key := "memcached-operator-handover-" + rand.Text()
+	if err := c.wake(); err != nil {
+		return 0, err
+	}
 	if _, err := fmt.Fprintf(c.conn, "ms %s 0 c T1\r\n\r\nmd %s\r\n", key, key); err != nil {
 		return 0, err
 	}
-	stored, err := protocol.ReadHead(c.r)
+	stored, err := protocol.ReadHead(c.conn.R)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := protocol.ReadHead(c.r); err != nil {
+	if _, err := protocol.ReadHead(c.conn.R); err != nil {
 		return 0, err
 	}
 	if stored.Code != protocol.MetaHit || stored.CAS == 0 {
@@ -207,6 +215,9 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 // stream sends what is in the batch, and then a value from r. It waits for no answer before the end of the value: while memcached
 // waits for the rest of one, it keeps the answers to the requests before.
 func (c *cache) stream(size int, r io.Reader) error {
+	if err := c.wake(); err != nil {
+		return err
+	}
 	if _, err := c.conn.Write(c.batch); err != nil {
 		return err
 	}
@@ -214,7 +225,7 @@ func (c *cache) stream(size int, r io.Reader) error {
 		return peerlink.InFrame(err)
 	}
 	c.batch = append(c.batch[:0], "\r\n"...)
-	return c.send()
+	return c.write()
 }
 
 // delete deletes an item. A barrier must be between it and a set.
@@ -236,6 +247,15 @@ func (c *cache) sendFull() error {
 
 func (c *cache) send() error {
 	if len(c.batch) > 0 {
+		if err := c.wake(); err != nil {
+			return err
+		}
+	}
+	return c.write()
+}
+
+func (c *cache) write() error {
+	if len(c.batch) > 0 {
 		if _, err := c.conn.Write(c.batch); err != nil {
 			return err
 		}
@@ -252,7 +272,7 @@ func (c *cache) send() error {
 // answers reads the outstanding answers.
 func (c *cache) answers() error {
 	for ; c.pending > 0; c.pending-- {
-		head, err := protocol.ReadHead(c.r)
+		head, err := protocol.ReadHead(c.conn.R)
 		_, rejected := errors.AsType[*protocol.ServerError](err)
 		switch {
 		case rejected && !c.deleting:

@@ -615,6 +615,49 @@ func TestTargetFailsWithItsMemcached(t *testing.T) {
 	}
 }
 
+// idle_timeout of memcached can be shorter than what the source needs for a scan, its stop, or a part of the items.
+func TestConnectionThatMemcachedHasClosedIsOpenedAgain(t *testing.T) {
+	for name, both := range map[string]bool{"in mode Strict": false, "while both serve": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				origin.set("large", entry{value: strings.Repeat("x", 2*maxBuffered)})
+				rest := func() {
+					_ = peerlink.Sleep(t.Context(), time.Second)
+					cache.Disconnect()
+					_ = peerlink.Sleep(t.Context(), time.Second)
+				}
+				origin.during = func(scan int) {
+					if rest(); scan == 2 {
+						origin.remove("key-7")
+					}
+				}
+				origin.visiting = func(scan int, item int64) {
+					if scan == 1 && (item%250 == 0 || item == 1001) { // also before the large one
+						rest()
+					}
+				}
+				origin.onStop = func(context.Context) error {
+					if rest(); both {
+						origin.flush() // the first request after it is no deletion
+					}
+					return nil
+				}
+				if both {
+					available(t, origin, cache, nil)
+					mustEqual(t, cache.snapshot(), map[string]entry{})
+					return
+				}
+				start(t, cache.network, offerOf(origin, 1001))
+				if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+					t.Fatal(err)
+				}
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+			})
+		})
+	}
+}
+
 func hangAt(command string, hang func()) func(string) string {
 	return func(request string) string {
 		if strings.HasPrefix(request, command) {

@@ -93,10 +93,9 @@ func (r *receiver) run(ctx context.Context) error {
 	r.Log.Info("The handover started", "source", r.offer.Pod, "items", r.offer.Items, "live", r.offer.Live,
 		"sourceVersion", r.offer.Memcached, "seconds", float64(r.offer.Milliseconds)/1000)
 	if r.cache, err = openCache(ctx, r.Memcached); err != nil {
-		return fmt.Errorf("connecting to the own memcached: %w", err)
+		return fmt.Errorf("preparing the own memcached: %w", err)
 	}
 	defer func() { _ = r.cache.close() }()
-	defer context.AfterFunc(ctx, func() { _ = r.cache.close() })()
 	if r.offer.Grace {
 		go r.announce(ctx, grace)
 	}

@@ -1,7 +1,6 @@
 package scaling
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,13 +33,7 @@ type item struct {
 // pipe sends requests to a memcached, many of them before it reads their answers.
 type pipe struct {
 	Memcached
-	// open connects until the context is done.
-	open func() error
-	conn *protocol.BoundedConn
-	r    *bufio.Reader
-	stop func() bool
-	// used is when memcached has answered last.
-	used time.Time
+	conn *protocol.KeptConn
 	// run is the process that it is connected to.
 	run   string
 	clock protocol.Clock
@@ -81,54 +74,18 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 
 // connect returns a pipe to a memcached with any settings.
 func connect(ctx context.Context, m Memcached) (*pipe, error) {
-	p := &pipe{Memcached: m}
-	p.open = func() error {
-		opening, cancel := context.WithTimeout(ctx, peerlink.Silence)
-		defer cancel()
-		conn, err := m.Server.Connect(opening)
-		if err != nil {
-			return fmt.Errorf("connecting to memcached: %w", err)
-		}
-		p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-		p.conn = &protocol.BoundedConn{Conn: conn, ReadTimeout: peerlink.Silence, WriteTimeout: peerlink.Silence}
-		p.r, p.used = bufio.NewReaderSize(p.conn, peerlink.BatchBytes/16), time.Now()
-		return nil
-	}
-	if err := p.open(); err != nil {
+	conn, err := m.Server.Keep(ctx, peerlink.Silence, peerlink.BatchBytes/16)
+	if err != nil {
 		return nil, err
 	}
-	p.run = m.Run() // of another process, the connection is broken
-	return p, nil
+	return &pipe{Memcached: m, conn: conn, run: m.Run()}, nil // of another process, the connection is broken
 }
 
-// idle is the time without a request after which memcached may have closed the connection: the shortest idle_timeout is a second.
-const idle = time.Second / 2
-
-// wake opens the connection again if memcached has closed it.
 func (p *pipe) wake() error {
-	if time.Since(p.used) < idle || p.ping() == nil {
-		return nil
+	again, err := p.conn.Wake()
+	if err == nil && again && p.Run() != p.run {
+		err = errRestarted
 	}
-	p.close()
-	if err := p.open(); err != nil {
-		return err
-	}
-	if p.Run() != p.run {
-		return errRestarted
-	}
-	return nil
-}
-
-// ping returns an error unless memcached answers.
-func (p *pipe) ping() error {
-	if _, err := p.conn.Write([]byte("mn\r\n")); err != nil {
-		return err
-	}
-	line, err := p.r.ReadSlice('\n')
-	if err == nil && string(line) != "MN\r\n" {
-		err = fmt.Errorf("%w: %q", protocol.ErrMalformed, line)
-	}
-	p.used = time.Now()
 	return err
 }
 
@@ -136,7 +93,7 @@ func (p *pipe) stats(request string) (protocol.Stats, error) {
 	if _, err := io.WriteString(p.conn, request+"\r\n"); err != nil {
 		return nil, err
 	}
-	return protocol.ReadStats(p.r)
+	return protocol.ReadStats(p.conn.R)
 }
 
 // refresh reads memcached's clock and the number of flush_alls.
@@ -161,7 +118,7 @@ func (p *pipe) check() error {
 	if err := p.wake(); err != nil {
 		return err
 	}
-	err := p.ping()
+	err := p.conn.Ping()
 	if err == nil && (p.run == "" || p.Run() != p.run) {
 		err = errRestarted
 	}
@@ -171,10 +128,7 @@ func (p *pipe) check() error {
 // errRestarted means that a CAS means nothing.
 var errRestarted = errors.New("memcached has started again")
 
-func (p *pipe) close() {
-	p.stop()
-	_ = p.conn.Close()
-}
+func (p *pipe) close() { _ = p.conn.Close() }
 
 // seconds returns what memcached's clock shows at a time.
 func (p *pipe) seconds(at time.Time) uint32 {
@@ -232,12 +186,12 @@ func (p *pipe) flush() error {
 		return err
 	}
 	for _, then := range then {
-		head, err := protocol.ReadHead(p.r)
+		head, err := protocol.ReadHead(p.conn.R)
 		if _, rejected := errors.AsType[*protocol.ServerError](err); rejected { // too large or out of memory
 			head, err = protocol.Head{Code: protocol.MetaNotStored}, nil
 		}
 		if p.value = p.value[:0]; err == nil && head.Code == protocol.MetaValue {
-			p.value, err = protocol.ReadValue(p.r, p.value, head.Size)
+			p.value, err = protocol.ReadValue(p.conn.R, p.value, head.Size)
 		}
 		if err == nil {
 			err = then(head, p.value)
@@ -246,7 +200,6 @@ func (p *pipe) flush() error {
 			return err
 		}
 	}
-	p.used = time.Now()
 	if p.batch == nil {
 		p.batch, p.then = batch[:0], then[:0]
 	}
