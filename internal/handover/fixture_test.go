@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +239,8 @@ type fakeCache struct {
 	network *fake.Network
 	// hidden is a key that scans miss, as when a client stores it at the same time.
 	hidden string
+	// dumping is the connection with the key dump that the target reads.
+	dumping atomic.Pointer[cacheConn]
 	// scanned may change the report of a scan.
 	scanned func(*memfile.Report)
 }
@@ -251,6 +254,33 @@ func newNetwork(t *testing.T) *fake.Network {
 func newCache(t *testing.T) *fakeCache {
 	network := newNetwork(t)
 	return &fakeCache{Server: fake.New().Serve(network, cacheAddress), network: network}
+}
+
+// dial connects the target to it.
+func (c *fakeCache) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.network.DialContext(ctx, network, address)
+	return &cacheConn{conn, c}, err
+}
+
+type cacheConn struct {
+	net.Conn
+	cache *fakeCache
+}
+
+var errDumping = errors.New("a deletion while a key dump is read")
+
+func (c *cacheConn) Write(p []byte) (int, error) {
+	if string(p) == protocol.DumpRequest {
+		c.cache.dumping.Store(c)
+	} else if c.cache.dumping.Load() != nil && bytes.HasPrefix(p, []byte("md ")) {
+		return 0, errDumping
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *cacheConn) Close() error {
+	c.cache.dumping.CompareAndSwap(c, nil)
+	return c.Conn.Close()
 }
 
 func (c *fakeCache) snapshot() map[string]entry {
@@ -350,7 +380,7 @@ func (r *running) wait() {
 func targetOf(t testing.TB, c *fakeCache) Target {
 	return Target{
 		Source: sourceAddress, DialContext: c.network.DialContext, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner",
-		Memcached: protocol.Server{Address: cacheAddress, DialContext: c.network.DialContext}, Scan: c.scan, Log: logOf(t, "target"),
+		Memcached: protocol.Server{Address: cacheAddress, DialContext: c.dial}, Scan: c.scan, Log: logOf(t, "target"),
 	}
 }
 

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -226,64 +225,57 @@ func (r *receiver) follow(ctx context.Context) error {
 	return r.acknowledge(ctx, d)
 }
 
-// deleteOwn deletes what clients have stored since a CAS, and the source does not have, and the keys in r.removed.
+// deleteOwn deletes what the source does not have: of what clients have stored since a CAS, and of the keys in r.removed.
 // That includes what they have stored since the source stopped: a CAS does not distinguish it from an older value that
 // "md I" or "incr" has changed since. Names are from a dump, as a scan misses what a client stores at the same time.
 func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	slices.Sort(r.removed)
 	r.cache.deleting = true
-	var names [][]byte
-	var hashes []byte
-	ask := func() error {
-		if len(names) == 0 {
-			return nil
-		}
-		if err := r.link.SendContent(kindAsk, hashes); err != nil {
-			return err
-		}
-		k, size, err := r.link.Next()
-		if err != nil {
-			return err
-		}
-		if k != kindRemoved {
-			return r.link.Unexpected(k, size)
-		}
-		unknown, err := readRemoved(r.link.R, size, nil)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if len(unknown) > 0 && unknown[0] == peerlink.KeyHash(r.offer.Seed, name) { // in the order of the question
-				unknown = unknown[1:]
-				if err := r.cache.delete(name); err != nil {
+	hash := func(key []byte) uint64 { return peerlink.KeyHash(r.offer.Seed, key) }
+	return protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
+		func(item protocol.Listed) bool {
+			_, found := slices.BinarySearch(r.removed, hash(item.Key))
+			return found || item.CAS > after
+		},
+		func(names protocol.Names) error {
+			var hashes []byte
+			for len(names) > 0 {
+				asked := names
+				for hashes = hashes[:0]; len(names) > 0 && len(hashes) < maxRemoved; {
+					hashes = binary.BigEndian.AppendUint64(hashes, hash(names.Next()))
+				}
+				unknown, err := r.ask(hashes)
+				if err != nil {
 					return err
 				}
+				for len(asked) > len(names) {
+					key := asked.Next()
+					if len(unknown) == 0 || unknown[0] != hash(key) { // in the order of the question
+						continue
+					}
+					unknown = unknown[1:]
+					if err := r.cache.delete(key); err != nil {
+						return err
+					}
+				}
 			}
-		}
-		names, hashes = names[:0], hashes[:0]
-		return r.cache.barrier()
+			return r.cache.barrier()
+		})
+}
+
+// ask returns those of the key hashes that the source doesn't have.
+func (r *receiver) ask(hashes []byte) ([]uint64, error) {
+	if err := r.link.SendContent(kindAsk, hashes); err != nil {
+		return nil, err
 	}
-	err := r.Memcached.Dump(ctx, peerlink.Silence, func(item protocol.Listed) error {
-		hash := peerlink.KeyHash(r.offer.Seed, item.Key)
-		if _, found := slices.BinarySearch(r.removed, hash); found {
-			return r.cache.delete(item.Key)
-		}
-		if item.CAS <= after {
-			return nil
-		}
-		names, hashes = append(names, bytes.Clone(item.Key)), binary.BigEndian.AppendUint64(hashes, hash)
-		if len(hashes) < maxRemoved {
-			return nil
-		}
-		return ask()
-	})
-	if err == nil {
-		err = ask()
+	k, size, err := r.link.Next()
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = r.cache.barrier()
+	if k != kindRemoved {
+		return nil, r.link.Unexpected(k, size)
 	}
-	return err
+	return readRemoved(r.link.R, size, nil)
 }
 
 // finish stops the source, and makes the target equal to it.

@@ -539,42 +539,29 @@ func (r *receiver) conclude(ctx context.Context) error {
 	return err
 }
 
-// maxNames bounds the names that a dump collects, in bytes.
-const maxNames = 4 << 20
-
 // deleteUnpaired deletes from the own memcached what isn't a pair whose source is unchanged. A scan can miss an item; a dump can't.
 func (r *receiver) deleteUnpaired(ctx context.Context) error {
-	for complete := false; !complete; {
-		var names []byte
-		complete = true
-		err := r.Dump(ctx, func(listed protocol.Listed) error {
+	hash := func(key []byte) uint64 { return peerlink.KeyHash(r.seed, key) }
+	err := protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Dump(ctx, visit) }, hash,
+		func(listed protocol.Listed) bool {
 			s := r.sourceOf(listed.Key)
 			if s == nil {
-				return nil
+				return false
 			}
-			if p, _ := s.pairs.find(peerlink.KeyHash(r.seed, listed.Key)); p.exists() && p.state[theirs] == same {
-				return nil
+			p, _ := s.pairs.find(hash(listed.Key))
+			return !p.exists() || p.state[theirs] != same
+		},
+		func(names protocol.Names) error {
+			for len(names) > 0 {
+				key := names.Next()
+				if err := r.sourceOf(key).drop(&task{item: item{key: key}, hash: hash(key)}, ours); err != nil {
+					return err
+				}
 			}
-			if len(names)+1+len(listed.Key) > maxNames {
-				complete = false
-				return nil
-			}
-			names = append(append(names, byte(len(listed.Key))), listed.Key...)
-			return nil
+			return r.each(func(s *source) error { return s.pipes[ours].check() })
 		})
-		if err != nil {
-			return fmt.Errorf("listing the own items: %w", err)
-		}
-		for len(names) > 0 {
-			key := names[1 : 1+names[0]]
-			names = names[len(key)+1:]
-			if err := r.sourceOf(key).drop(&task{item: item{key: key}, hash: peerlink.KeyHash(r.seed, key)}, ours); err != nil {
-				return err
-			}
-		}
-		if err := r.each(func(s *source) error { return s.pipes[ours].check() }); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("deleting what isn't a pair: %w", err)
 	}
 	return nil
 }
