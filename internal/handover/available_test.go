@@ -182,18 +182,27 @@ func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
 	})
 }
 
-// A scan of the target's memory misses an item that a client stores at the same time.
+// A scan of the target's memory misses an item that a client stores at the same time, and those of a page that it can't read.
 func TestLastNamesAreThoseOfADump(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		origin, cache := newOrigin(1000), newCache(t)
-		cache.hidden = "key-1"
-		origin.onStop = func(context.Context) error {
-			origin.remove("key-1")
-			return nil
-		}
-		available(t, origin, cache, nil)
-		wantOnly(t, cache, origin)
-	})
+	for name, atStop := range map[string]bool{"removed before the stop": false, "removed when the source stops": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				cache.hidden = "key-1"
+				remove := func() { origin.remove("key-1") }
+				if !atStop {
+					available(t, origin, cache, remove)
+				} else {
+					origin.onStop = func(context.Context) error {
+						remove()
+						return nil
+					}
+					available(t, origin, cache, nil)
+				}
+				wantOnly(t, cache, origin)
+			})
+		})
+	}
 }
 
 // The last pass with values can read an item while memcached changes it.

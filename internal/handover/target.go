@@ -64,8 +64,12 @@ type receiver struct {
 	following bool
 	key       [protocol.MaxKey]byte
 	removed   []uint64 // sorted while a scan runs
-	progress  Progress
-	reported  time.Time
+	// kept are those of removed for which a scan has searched while clients change the memory: it can miss what it can't read. askAll is
+	// set if they were too many.
+	kept     []uint64
+	askAll   bool
+	progress Progress
+	reported time.Time
 }
 
 func (r *receiver) run(ctx context.Context) error {
@@ -225,17 +229,18 @@ func (r *receiver) follow(ctx context.Context) error {
 	return r.acknowledge(ctx, d)
 }
 
-// deleteOwn deletes what the source does not have: of what clients have stored since a CAS, and of the keys in r.removed.
+// deleteOwn deletes what the source does not have: of what clients have stored since a CAS, and of the keys that it has removed since.
 // That includes what they have stored since the source stopped: a CAS does not distinguish it from an older value that
 // "md I" or "incr" has changed since. Names are from a dump, as a scan misses what a client stores at the same time.
 func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
-	slices.Sort(r.removed)
+	r.keep()
+	slices.Sort(r.kept)
 	r.cache.deleting = true
 	hash := func(key []byte) uint64 { return peerlink.KeyHash(r.offer.Seed, key) }
 	return protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
 		func(item protocol.Listed) bool {
-			_, found := slices.BinarySearch(r.removed, hash(item.Key))
-			return found || item.CAS > after
+			_, found := slices.BinarySearch(r.kept, hash(item.Key))
+			return r.askAll || found || item.CAS > after
 		},
 		func(names protocol.Names) error {
 			var hashes []byte
@@ -457,7 +462,6 @@ func (r *receiver) deleteRemoved(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("deleting items: %w", err)
 		}
-		// What a client has just stored is found by the dump at the end.
 		if report.Unreadable == 0 || r.following {
 			break
 		}
@@ -466,6 +470,16 @@ func (r *receiver) deleteRemoved(ctx context.Context) error {
 		}
 	}
 	r.cache.deleting = false
+	if r.following {
+		r.keep()
+	}
 	r.removed = r.removed[:0]
 	return nil
+}
+
+// keep lets the dump at the end search for what was removed.
+func (r *receiver) keep() {
+	if r.kept = append(r.kept, r.removed...); len(r.kept) > removedAtOnce {
+		r.kept, r.askAll = nil, true
+	}
 }
