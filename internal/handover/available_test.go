@@ -205,6 +205,34 @@ func TestLastNamesAreThoseOfADump(t *testing.T) {
 	}
 }
 
+// Clients of the binary protocol can store keys that the text protocol can't delete, which must not cost the pods their items.
+func TestKeyThatNoRequestCanExpress(t *testing.T) {
+	key := strings.Repeat("k ", 100)
+	for name, c := range map[string]struct {
+		source, target bool
+		left           int
+	}{
+		"stored in the source": {true, false, 1000}, "stored in the target": {false, true, 0}, "stored in both": {true, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				available(t, origin, cache, func() {
+					if c.source {
+						origin.set(key, entry{value: "new"})
+					}
+					if c.target {
+						cache.set(key, entry{value: "own"})
+					}
+				})
+				if items := cache.snapshot(); len(items) != c.left || items[key].value != "" {
+					t.Errorf("the target has %d items", len(items))
+				}
+			})
+		})
+	}
+}
+
 // The last pass with values can read an item while memcached changes it.
 func TestTargetServesAfterAPassWithoutValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

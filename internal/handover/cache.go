@@ -33,6 +33,8 @@ type cache struct {
 	pending int // requests without an answer
 	// deleting is whether requests are deletions, which must not be rejected.
 	deleting bool
+	// omitted is whether there was a deletion that no request can express.
+	omitted  bool
 	rejected int64
 	automove string
 	cas      bool // no -C
@@ -228,11 +230,13 @@ func (c *cache) stream(size int, r io.Reader) error {
 	return c.write()
 }
 
-// delete deletes an item. A barrier must be between it and a set.
+// delete deletes an item. A barrier must be between it and a set. It omits a key that no request can express: such an item is one of the
+// binary protocol, and never stored by the cache.
 func (c *cache) delete(key []byte) error {
 	var ok bool
 	if c.batch, ok = protocol.AppendDelete(c.batch, key); !ok {
-		return fmt.Errorf("no request can delete the key %q", key)
+		c.omitted = true
+		return nil
 	}
 	c.count++
 	return c.sendFull()

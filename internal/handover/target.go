@@ -237,10 +237,16 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	slices.Sort(r.kept)
 	r.cache.deleting = true
 	hash := func(key []byte) uint64 { return peerlink.KeyHash(r.offer.Seed, key) }
-	return protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
+	inexpressible := false
+	err := protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
 		func(item protocol.Listed) bool {
-			_, found := slices.BinarySearch(r.kept, hash(item.Key))
-			return r.askAll || found || item.CAS > after
+			if _, found := slices.BinarySearch(r.kept, hash(item.Key)); !found && item.CAS <= after && !r.askAll {
+				return false
+			}
+			if _, ok := protocol.AppendDelete(nil, item.Key); !ok {
+				inexpressible = true
+			}
+			return true
 		},
 		func(names protocol.Names) error {
 			var hashes []byte
@@ -266,6 +272,10 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 			}
 			return r.cache.barrier()
 		})
+	if err == nil && inexpressible && r.cache.omitted { // a client has stored it, and only this deletes it
+		err = r.cache.flushAll()
+	}
+	return err
 }
 
 // ask returns those of the key hashes that the source doesn't have.
