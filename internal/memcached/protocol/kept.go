@@ -14,7 +14,7 @@ const idle = time.Second / 2
 // KeptConn is a connection for requests with pauses, in which memcached may close it (idle_timeout). Call Wake before each request, or
 // before requests without a pause.
 type KeptConn struct {
-	BoundedConn
+	conn BoundedConn
 	// R reads the answers.
 	R    *bufio.Reader
 	open func() error
@@ -34,8 +34,8 @@ func (s Server) Keep(ctx context.Context, timeout time.Duration, size int) (*Kep
 			return fmt.Errorf("connecting to memcached: %w", err)
 		}
 		c.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-		c.BoundedConn = BoundedConn{Conn: conn, ReadTimeout: timeout, WriteTimeout: timeout}
-		c.R, c.woken = bufio.NewReaderSize(c, size), time.Now()
+		c.conn = BoundedConn{Conn: conn, ReadTimeout: timeout, WriteTimeout: timeout}
+		c.R, c.woken = bufio.NewReaderSize(&c.conn, size), time.Now()
 		return nil
 	}
 	if err := c.open(); err != nil {
@@ -73,8 +73,11 @@ func (c *KeptConn) Ping() error {
 	return err
 }
 
+// Write sends requests.
+func (c *KeptConn) Write(p []byte) (int, error) { return c.conn.Write(p) }
+
 // Close closes the connection.
 func (c *KeptConn) Close() error {
 	c.stop()
-	return c.BoundedConn.Close()
+	return c.conn.Close()
 }

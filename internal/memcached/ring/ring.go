@@ -95,7 +95,8 @@ func (m modulo) Shard(key []byte) int {
 type jump []int
 
 func newJump(servers []string) jump {
-	named := slices.SortedFunc(slices.Values(servers), compareNatural)
+	named := slices.Clone(servers)
+	slices.SortFunc(named, compareNatural)
 	ordinals := make(jump, len(servers))
 	for i, name := range named {
 		ordinals[i] = slices.Index(servers, name)
