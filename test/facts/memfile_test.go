@@ -100,7 +100,7 @@ func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
 		w := pods.NewWorkload(t, server)
 		for _, request := range []string{
 			"ms empty 0\r\n", "mg placeholder N100 c", "mg won N100 c", "ms won 1\r\nx", "ms stale 1\r\nx", "md stale I T100",
-			"ms expiring 1 T10\r\nx", "mg expiring R30 c", "ms negative 1 T-1\r\nx",
+			"ms expiring 1 T1000\r\nx", "mg expiring R2000 c", "ms negative 1 T-1\r\nx",
 		} {
 			w.Do(request)
 		}
