@@ -50,8 +50,12 @@ func (p *Process) Guard(version string, arguments []string, room func() (bytes i
 			return conn.Stats(ctx, "stats settings")
 		})
 		cancel()
+		next := guardInterval
 		switch {
 		case err != nil: // the next check follows
+			if len(started) == 0 {
+				next = time.Second
+			}
 		case len(started) == 0:
 			// A client can have been faster than this.
 			started = settings
@@ -63,7 +67,7 @@ func (p *Process) Guard(version string, arguments []string, room func() (bytes i
 		select {
 		case <-p.Done:
 			return
-		case <-time.After(guardInterval):
+		case <-time.After(next):
 		}
 	}
 }
