@@ -34,19 +34,11 @@ func TestAgentsMemoryInAHandover(t *testing.T) {
 	old.Run()
 	pods.FillSized(t, old.Address(), size, 500)
 	before := agentMemory(old, "VmRSS")
-	old.Signal(syscall.SIGTERM)
 	next.Launch()
-	next.WaitFor("the first items", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
-	})
-	sourcePeak := int64(0)
-	pods.Eventually(func() bool {
-		sourcePeak = max(sourcePeak, agentMemory(old, "VmHWM"))
-		return next.Status().Phase != agentwire.PhaseReceiving || old.HasExited()
-	})
+	next.Annotate(agentwire.ReceiveFile, old.PodUID)
 	status := next.WaitForPhase(agentwire.PhaseServing)
 	wantHandedOver(t, status.Start, size)
-	targetPeak, after := agentMemory(next, "VmHWM"), int64(0)
+	sourcePeak, targetPeak, after := agentMemory(old, "VmHWM"), agentMemory(next, "VmHWM"), int64(0)
 	returned := pods.Eventually(func() bool { // by the garbage collector
 		after = agentMemory(next, "VmRSS")
 		return after-before <= idle
@@ -62,6 +54,7 @@ func TestAgentsMemoryInAHandover(t *testing.T) {
 	if !returned {
 		t.Errorf("it keeps %.1f MiB after the handover", mebibytes(after-before))
 	}
+	old.Signal(syscall.SIGTERM)
 	old.Exit()
 }
 
