@@ -18,7 +18,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s := newSpace(t)
 	spec := suite.Small(2)
 	gate := &spec.UpdateStrategy.HitRatioGate
-	*gate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
+	*gate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop, Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(86400))}
 	s.Serve("cache", spec)
 	s.Written("cache", 0, 1)
 	const there, nowhere = "cache-0-0", "never-written"
@@ -36,7 +36,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	gate.TimeoutSeconds = new(int32(1))
 	s.Apply("cache", spec)
 	s.Degraded("cache", v1beta1.ReasonHitRatioNotRecovered)
-	gate.TimeoutSeconds = new(int32(300))
+	gate.TimeoutSeconds = new(int32(86400))
 	s.Apply("cache", spec) // the operator evaluates the gate again
 	s.blocked("cache", v1beta1.GateHitRatioNotRecovered, "shard 2 of 2")
 	if was, now := agents["cache-1"], s.agents("cache")["cache-1"]; now.PID != was.PID || now.PodUID != was.PodUID {
