@@ -89,7 +89,7 @@ func TestSaveFailsIfTheShardLosesItsItems(t *testing.T) {
 	for name, prepare := range map[string]func(*shard){
 		"at flush_all":                   func(s *shard) { s.at("mg", 1000, s.Clear) },
 		"in a restart":                   func(s *shard) { s.at("mg", 1000, s.restart) },
-		"after its keys were listed":     func(s *shard) { s.at("stats", 2, s.restart) },
+		"after its keys were listed":     func(s *shard) { s.at("stats", 3, s.restart) },
 		"when most of them are deleted":  func(s *shard) { s.at("mg", 130, func() { s.deleteSome(6) }) },
 		"after the last of them is read": func(s *shard) { s.at("mg", 3005, s.Clear) },
 	} {
@@ -135,7 +135,7 @@ func TestSaveOmitsItemsThatAreGone(t *testing.T) {
 					}
 					source.Set(fmt.Sprintf("key-%d", i), item)
 				}
-				source.at("stats", 3, func() { do(source) })
+				source.at("stats", 4, func() { do(source) })
 				if lives = 500; name == "a half is deleted" {
 					lives = 1500
 				}
@@ -578,6 +578,60 @@ func TestSaveRunsOnce(t *testing.T) {
 	})
 }
 
+// A pod can be evicted while a shard is copied, and the shard be lost before the next pod begins. With more shards than are
+// copied at a time, the last one can be lost before its keys are listed.
+func TestSaveFailsIfAShardWasLostSinceTheFirstAttempt(t *testing.T) {
+	replaced := func(items int) func(*shard) {
+		return func(s *shard) {
+			s.Stop()
+			pass(10 * time.Second)
+			s.Server = fake.New()
+			s.put(someItems("key", items))
+			s.start()
+		}
+	}
+	for name, c := range map[string]struct {
+		retry  bool
+		change func(*shard)
+		lost   bool
+	}{
+		"before a retry":              {true, replaced(0), true},
+		"clients have stored items":   {true, replaced(1000), true},
+		"its pod received its items":  {true, replaced(3000), false},
+		"clients have deleted items":  {true, func(s *shard) { s.deleteSome(6) }, false},
+		"before its keys were listed": {false, replaced(0), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				source := s.shard()
+				source.put(someItems("key", 3000))
+				task := taskOf(source)
+				if c.retry {
+					ctx, cancel := context.WithCancelCause(t.Context())
+					source.at("mg", 2000, func() { cancel(errors.New("the pod is evicted")) })
+					_, err := Save(ctx, s.bucket, task, s.options)
+					wantFailure(t, err, wire.ReasonJobFailed, false, "")
+					c.change(source)
+				} else {
+					source.at("stats", 2, func() { c.change(source) })
+				}
+				_, err := Save(t.Context(), s.bucket, task, s.options)
+				if !c.lost {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				wantFailure(t, err, wire.ReasonShardLostItems, true, "no snapshot was created")
+				if left := s.objects(); len(left) > 0 {
+					t.Errorf("it left %v", left)
+				}
+			})
+		})
+	}
+}
+
 // A save that is stopped deletes what it wrote. One that is killed can't, and the next one does.
 func TestStoppedSaveLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -589,7 +643,7 @@ func TestStoppedSaveLeavesNothing(t *testing.T) {
 		source.at("mg", 2000, func() { cancel(errors.New("the pod stops")) })
 		_, err := Save(ctx, s.bucket, task, s.options)
 		wantFailure(t, err, wire.ReasonJobFailed, false, "")
-		if left := s.objects(); len(left) != 0 {
+		if left := s.objects(); !slices.Equal(left, []string{task.Path + "/" + attemptName}) {
 			t.Fatalf("it left %v", left)
 		}
 		killed := task.Path + "/0123456789abcdef/0-0"
@@ -599,8 +653,8 @@ func TestStoppedSaveLeavesNothing(t *testing.T) {
 		_, err = Load(t.Context(), s.bucket, task, s.options)
 		wantFailure(t, err, wire.ReasonSnapshotIncomplete, true, "")
 		s.save(task)
-		if slices.Contains(s.objects(), killed) {
-			t.Errorf("%s of the attempt before is left", killed)
+		if left := s.objects(); slices.Contains(left, killed) || slices.Contains(left, task.Path+"/"+attemptName) {
+			t.Errorf("objects of the attempt before are left: %v", left)
 		}
 	})
 }

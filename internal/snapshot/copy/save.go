@@ -60,9 +60,21 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	if existing, err := existingSnapshot(ctx, bucket, task); err != nil || existing != nil {
 		return existing, err
 	}
-	if err := format.DeleteAll(ctx, bucket, task.Path); err != nil {
+	first, err := firstAttempt(ctx, bucket, task, o)
+	if err == nil {
+		err = format.DeleteAll(ctx, bucket, task.Path, path.Join(task.Path, attemptName))
+	}
+	if err != nil {
 		return nil, err
 	}
+	manifest, err := saveShards(ctx, bucket, task, o, first)
+	if f := wire.AsFailure(err); err == nil || f != nil && f.Final {
+		forget(ctx, bucket, task, o.Log)
+	}
+	return manifest, err
+}
+
+func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, first attempt) (*format.Manifest, error) {
 	// A Job may have two pods for a while, which must not write to the same folder.
 	folder := rand.Text()
 	manifest := &format.Manifest{
@@ -77,7 +89,7 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	group.SetLimit(maxShards)
 	for ordinal := range task.Servers {
 		group.Go(func() (err error) {
-			manifest.Shards[ordinal], err = saveShard(run, bucket, task, o, space, folder, ordinal)
+			manifest.Shards[ordinal], err = saveShard(run, bucket, task, o, first, space, folder, ordinal)
 			return err
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +34,7 @@ const (
 type shardSaver struct {
 	ctx      context.Context
 	options  Options
+	first    attempt
 	pipeline pipeline
 	limit    rateLimit
 	spool    *keySpool
@@ -53,7 +53,7 @@ type shardSaver struct {
 }
 
 // saveShard writes the chunks of one shard and returns its entry of the manifest.
-func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, space *spoolSpace, folder string, ordinal int) (shard format.Shard, err error) {
+func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, first attempt, space *spoolSpace, folder string, ordinal int) (shard format.Shard, err error) {
 	spool, err := newKeySpool(o.SpoolDir, space)
 	if err != nil {
 		return format.Shard{}, err
@@ -73,7 +73,7 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 	defer cancel()
 
 	s := &shardSaver{
-		ctx: ctx, options: o, limit: newRateLimit(task), spool: spool, writer: writer,
+		ctx: ctx, options: o, first: first, limit: newRateLimit(task), spool: spool, writer: writer,
 	}
 	s.pipeline = pipeline{
 		handler: s, checkServer: s.checkServer,
@@ -178,6 +178,9 @@ func (s *shardSaver) list(ctx context.Context) error {
 // is read slowly harms those who request another one.
 func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	defer c.closeAfter(ctx)()
+	if err := s.first.check(s.pipeline.ordinal, c, s.options.Now()); err != nil {
+		return err
+	}
 	most, err := mostKeys(c.stats)
 	if err != nil {
 		return err
@@ -199,11 +202,8 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 // mostKeys returns how many keys a shard may list: its items, and many that clients add in
 // the meantime.
 func mostKeys(stats protocol.Stats) (int64, error) {
-	items, err := strconv.ParseInt(stats["curr_items"], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: curr_items is %.40q", protocol.ErrMalformed, stats["curr_items"])
-	}
-	return 2*min(items, 1<<40) + 1_000_000, nil
+	items, err := currentItems(stats)
+	return 2*min(items, 1<<40) + 1_000_000, err
 }
 
 // next returns a batch of gets once the limit allows it. The first request of a batch reads the clock from which the times

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -21,10 +22,13 @@ func Delete(ctx context.Context, bucket *blob.Bucket, at string) error {
 	return DeleteAll(ctx, bucket, at)
 }
 
-// DeleteAll deletes all objects below a path.
-func DeleteAll(ctx context.Context, bucket *blob.Bucket, at string) error {
+// DeleteAll deletes all objects below a path but some.
+func DeleteAll(ctx context.Context, bucket *blob.Bucket, at string, kept ...string) error {
 	objects, listed := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"}).All(ctx)
 	for object := range objects {
+		if slices.Contains(kept, object.Key) {
+			continue
+		}
 		if err := deleteObject(ctx, bucket, object.Key); err != nil {
 			return err
 		}
