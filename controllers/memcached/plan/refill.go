@@ -99,15 +99,15 @@ func wasReplaced(s *shard.State) bool {
 		s.Last.Revision != s.Rollout.Pod.Revision
 }
 
-// newestBackup returns the newest complete backup of a Memcached that was started in a
-// period, or nil. A backup that is newer than the loss lacks the lost items, and one that is
+// newestBackup returns the newest backup of a Memcached that was started and completed in a
+// period, or nil. A backup that was completed after the loss can lack the lost items, and one that is
 // older than the Memcached is of a deleted one of its name.
 func newestBackup(m *v1beta1.Memcached, backups []*v1beta1.MemcachedBackup, from, until time.Time) *v1beta1.MemcachedBackup {
 	var newest *v1beta1.MemcachedBackup
 	for _, b := range backups {
 		snapshot := b.Status.Snapshot
 		if b.Status.Phase != v1beta1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil || b.CreationTimestamp.Before(&m.CreationTimestamp) ||
-			snapshot.SnapshotTime.Time.Before(from) || !snapshot.SnapshotTime.Time.Before(until) {
+			snapshot.SnapshotTime.Time.Before(from) || b.Status.CompletionTime == nil || !b.Status.CompletionTime.Time.Before(until) {
 			continue
 		}
 		if newest == nil || newest.Status.Snapshot.SnapshotTime.Before(&snapshot.SnapshotTime) {

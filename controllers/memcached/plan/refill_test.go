@@ -29,6 +29,7 @@ func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v
 	at := metav1.NewTime(obs.Now.Add(-ago))
 	b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
 	b.Status.Phase, b.Status.Snapshot = v1beta1.TransferComplete, &v1beta1.SnapshotStatus{SnapshotTime: at}
+	b.Status.CompletionTime = &at
 	obs.Backups = append(obs.Backups, b)
 	return b
 }
@@ -106,6 +107,9 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		}, []string{v1beta1.EventRefillSkipped}},
 		"a newer backup lacks the lost items": {func(obs *observation.Observation) { takeBackup(obs, "after", 30*time.Second) }, refilled},
 		"a backup was taken as it started":    {func(obs *observation.Observation) { takeBackup(obs, "after", time.Minute) }, refilled},
+		"a backup was completed after it started": {func(obs *observation.Observation) {
+			takeBackup(obs, "during", 5*time.Minute).Status.CompletionTime = &metav1.Time{Time: obs.Now.Add(-30 * time.Second)}
+		}, refilled},
 		"a newer backup is running": {func(obs *observation.Observation) {
 			takeBackup(obs, "running", 30*time.Minute).Status.Phase = v1beta1.TransferRunning
 		}, refilled},
