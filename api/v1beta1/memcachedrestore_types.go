@@ -140,11 +140,19 @@ const jobEndTimeout = 10 * time.Minute
 // active for at most twice its deadline, since its Job may start that late, even if its Job
 // never finishes.
 func (r *MemcachedRestore) IsActive(now time.Time) bool {
-	if r.Status.Phase != TransferRunning {
+	return r.Status.isActive(now, r.Spec.DeadlineSeconds)
+}
+
+// IsActive reports whether the backup may read at a time. It is active as long as a restore with its deadline.
+func (b *MemcachedBackup) IsActive(now time.Time) bool {
+	return b.Status.isActive(now, b.Spec.DeadlineSeconds)
+}
+
+func (s *TransferStatus) isActive(now time.Time, deadline *int32) bool {
+	if s.Phase != TransferRunning {
 		return false
 	}
-	started := r.Status.StartTime
-	return started == nil || now.Before(started.Add(2*Seconds(r.Spec.DeadlineSeconds, DefaultTransferDeadlineSeconds)+jobEndTimeout))
+	return s.StartTime == nil || now.Before(s.StartTime.Add(2*Seconds(deadline, DefaultTransferDeadlineSeconds)+jobEndTimeout))
 }
 
 // MemcachedRestore writes the items of a snapshot to a Memcached, once.

@@ -246,10 +246,11 @@ func (r observer) observeBudgets(ctx context.Context, obs *observation.Observati
 	return nil
 }
 
-// observeBackups reads the backups of the Memcached when a shard may have been lost.
+// observeBackups reads the backups of the Memcached when a shard may have been lost, or when shards may delete items.
 func (r observer) observeBackups(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if !m.Spec.Backup.Refill.IsEnabled() || !observation.StartsEmpty(obs) {
+	deletes := m.Status.Scaling != nil || m.Status.Purge.IsActive()
+	if !deletes && (!m.Spec.Backup.Refill.IsEnabled() || !observation.StartsEmpty(obs)) {
 		return nil
 	}
 	var backups v1beta1.MemcachedBackupList

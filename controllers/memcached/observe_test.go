@@ -126,6 +126,18 @@ func TestTransfersOfOtherMemcachedsAreIgnored(t *testing.T) {
 		t.Errorf("backups %v, restores %v", obs.Backups, obs.Restores)
 	}
 	m := env.Get("cache")
+	m.Spec.Backup.Refill = v1beta1.Refill{}
+	env.Must(env.Admin.Update(env.Ctx, m))
+	if obs := env.observe("cache"); len(obs.Backups) != 0 {
+		t.Errorf("without a refill: backups %v", obs.Backups)
+	}
+	m = env.Get("cache")
+	m.Status.Purge = &v1beta1.PurgeStatus{Request: "Delete", Phase: v1beta1.TransferRunning, StartTime: v1beta1.Time(env.clock.Now())}
+	env.Must(env.Admin.Status().Update(env.Ctx, m))
+	if obs := env.observe("cache"); len(obs.Backups) != 1 {
+		t.Errorf("during a purge: backups %v", obs.Backups)
+	}
+	m = env.Get("cache")
 	m.Status.Bootstrap = &v1beta1.BootstrapStatus{RestoreName: "of-sessions", Phase: v1beta1.TransferRunning}
 	env.Must(env.Admin.Status().Update(env.Ctx, m))
 	if obs := env.observe("cache"); obs.Restores["of-sessions"].APIObject == nil || obs.Restores["of-sessions"].Owner != observation.Foreign {

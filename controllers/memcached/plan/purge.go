@@ -125,13 +125,13 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 // awaitedByPurge returns what a purge waits for, beside the shards.
 func awaitedByPurge(obs *observation.Observation, isRejected bool) string {
 	m := obs.Memcached
-	switch restore := awaitedRestore(obs); {
+	switch transfer := awaitedTransfer(obs); {
 	case m.Spec.Paused:
 		return "waiting until spec.paused is false"
 	case isRejected:
 		return "waiting for a valid spec; the condition Degraded says why it isn't"
-	case restore != "":
-		return restore
+	case transfer != "":
+		return transfer
 	}
 	if d := m.Status.Discovery; d != nil {
 		if at := d.LastChangeTime.Add(v1beta1.Seconds(m.Spec.Scaling.SwitchSeconds, discoverySwitch)); obs.Now.Before(at) {

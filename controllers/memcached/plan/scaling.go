@@ -266,8 +266,14 @@ func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire
 	return agentwire.ScalingStatus{}
 }
 
-// awaitedRestore returns what waits for a restore that writes items; empty if none does.
-func awaitedRestore(obs *observation.Observation) string {
+// awaitedTransfer returns what waits for a restore that writes items, or a backup that reads those which would be deleted; empty
+// if there is none.
+func awaitedTransfer(obs *observation.Observation) string {
+	for _, b := range obs.Backups {
+		if b.IsActive(obs.Now) {
+			return fmt.Sprintf("waiting until MemcachedBackup %s has finished", b.Name)
+		}
+	}
 	for name, o := range obs.Restores {
 		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
 			return fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
@@ -291,9 +297,9 @@ func isOffered(obs *observation.Observation, s *v1beta1.ScalingStatus) bool {
 func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
 	m, since := obs.Memcached, s.PublishTime.Time
 	discovers, published := m.Spec.Access.Discovery.IsEnabled(), m.Status.Discovery
-	switch restore := awaitedRestore(obs); {
-	case restore != "":
-		return obs.Now.Add(switchPoll), restore
+	switch transfer := awaitedTransfer(obs); {
+	case transfer != "":
+		return obs.Now.Add(switchPoll), transfer
 	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
 		return obs.Now, ""
 	case discovers && published.LastChangeTime.After(since):

@@ -467,6 +467,10 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			confirms(obs, "id")
 			obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
 		}, false, false, 30 * time.Second},
+		"a backup has the former list": {func(obs *observation.Observation) {
+			confirms(obs, "id")
+			takeBackup(obs, "nightly", time.Minute).Status.Phase = v1beta1.TransferRunning
+		}, false, false, 30 * time.Second},
 		"the spec has another size": {func(obs *observation.Observation) { confirms(obs, "id"); *obs.Memcached.Spec.Size = 2 }, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
