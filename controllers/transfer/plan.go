@@ -215,6 +215,10 @@ func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string)
 	switch {
 	case s.IsFinished():
 		return Plan{Status: s, Actions: Actions{Job: obs.Job.stop()}}, summary
+	case state.Stage != Absent && !obs.Object.(interface{ IsActive(now time.Time) bool }).IsActive(obs.Now): // such as on a node that doesn't respond
+		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded,
+			fmt.Sprintf("Job %s did not stop after its deadline. Check the node of its pod, and create another %s", s.JobName, transferOf(obs.Object).kind))
+		return Plan{Status: s}, summary
 	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
 		return planJob(t, s, rejection), summary
 	default:

@@ -59,6 +59,18 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 	}
 }
 
+// The pod of a node that doesn't respond terminates only when the node is deleted.
+func TestTransferWhoseJobNeverStopsFails(t *testing.T) {
+	for age, want := range map[time.Duration]v1beta1.TransferPhase{2*time.Hour + 9*time.Minute: v1beta1.TransferRunning, 2*time.Hour + 10*time.Minute: v1beta1.TransferFailed} {
+		b := begun(runs)
+		b.Status.StartTime, b.Spec.DeadlineSeconds = &metav1.Time{Time: now}, new(int32(3600))
+		obs := Observation{Object: b, Job: jobObservation(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: now} }), Now: now.Add(age)}
+		if s := (stub{Observation: obs}).Plan(nil).Status; s.Phase != want || s.IsFinished() && s.Reason() != v1beta1.ReasonDeadlineExceeded {
+			t.Errorf("after %s it is %s (%s)", age, s.Phase, s.Reason())
+		}
+	}
+}
+
 // Objects may be created in any order. One that doesn't exist is waited for as long as a pod waits for a claim.
 func TestTransferWaitsForMissingObject(t *testing.T) {
 	for name, c := range map[string]struct {
