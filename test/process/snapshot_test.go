@@ -42,7 +42,7 @@ func fillWithAll(t *testing.T, seed uint64, caches ...*pods.Cache) (clients []*p
 
 func testOptions(t *testing.T) copy.Options {
 	t.Helper()
-	return copy.Options{SpoolDir: t.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), ShardTimeout: 20 * time.Second}
+	return copy.Options{SpoolDir: t.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), ShardTimeout: pods.Patience}
 }
 
 func save(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwire.Outcome {

@@ -147,7 +147,7 @@ func Talk(t testing.TB, address, text string) string {
 	conn, err := net.Dial("tcp", address)
 	Must(t, err)
 	defer conn.Close()
-	Must(t, conn.SetDeadline(time.Now().Add(60*time.Second)))
+	Must(t, conn.SetDeadline(time.Now().Add(Patience)))
 	go func() { _, _ = io.WriteString(conn, text+"mn\r\n") }()
 	var out strings.Builder
 	r := bufio.NewReader(conn)

@@ -123,7 +123,7 @@ func WantEqual(t *testing.T, when string, got, want map[string]Content) {
 	for key, w := range want {
 		g, ok := got[key]
 		// The clock goes on between two observations.
-		if near := g.TTL - w.TTL; ok && near > -30 && near < 30 && (g.TTL == 0) == (w.TTL == 0) {
+		if near := g.TTL - w.TTL; ok && near > -300 && near < 300 && (g.TTL == 0) == (w.TTL == 0) {
 			g.TTL = w.TTL
 		}
 		if !ok || g != w {

@@ -25,7 +25,7 @@ const (
 	Bucket    = "backups"
 )
 
-const serverStartTimeout = 30 * time.Second
+const serverStartTimeout = 5 * time.Minute
 
 // Authority signed the certificate of one server. Its fields are PEM.
 type Authority struct{ certificates, key []byte }
