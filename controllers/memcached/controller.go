@@ -30,7 +30,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.memories.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	remembered := r.memories.get(request.NamespacedName)
+	remembered, known := r.memories.get(request.NamespacedName)
+	if !known { // from then on, the cache contains nothing older
+		switch current, err := r.observer().specIsCurrent(ctx, m); {
+		case err != nil:
+			return ctrl.Result{}, fmt.Errorf("confirming the spec: %w", err)
+		case !current:
+			return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
+		}
+	}
 	if remembered.replaced.isOf(m, r.Clock.Now()) {
 		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 	}

@@ -229,18 +229,18 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	env.Create("cache", "size: 3")
 	m := env.Converge("cache")
 	name := client.ObjectKeyFromObject(m)
-	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 3)); n != want {
+	if n, want := len(env.reconciler.memories.of[name].UpToDate), len(keysOf("cache", 3)); n != want {
 		t.Fatalf("%d objects, want %d", n, want)
 	}
 	env.Change("cache", func(m *v1beta1.Memcached) { *m.Spec.Size = 1 })
 	env.Converge("cache")
-	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 1)); n != want {
+	if n, want := len(env.reconciler.memories.of[name].UpToDate), len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
 	}
 	env.Must(env.Admin.Delete(env.Ctx, m))
 	_, err := env.reconciler.Reconcile(env.Ctx, ctrl.Request{NamespacedName: name})
 	env.Must(err)
-	if memory := env.reconciler.memories.get(name); memory.UpToDate != nil || memory.replaced.version != "" {
+	if memory := env.reconciler.memories.of[name]; memory.UpToDate != nil || memory.replaced.version != "" {
 		t.Errorf("the deleted Memcached has the memory %+v", memory)
 	}
 }

@@ -22,10 +22,11 @@ type memory struct {
 	replaced replacedVersion
 }
 
-func (m *memories) get(name types.NamespacedName) memory {
+func (m *memories) get(name types.NamespacedName) (of memory, known bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return m.of[name]
+	of, known = m.of[name]
+	return of, known
 }
 
 func (m *memories) set(name types.NamespacedName, to memory) {

@@ -32,7 +32,7 @@ var (
 var everything = faults{refusals: 25, answers: 25, reads: 60, agents: 12, misses: 5, kills: 20, stale: true, crashes: 2, nodes: 2, evictions: 2, strikes: 4}
 
 // covering is how many of the first seeds are enough for everything in mustHappen.
-const covering = 90
+const covering = 110
 
 // mustHappen are the faults, what users do, and what the operator does about it.
 var mustHappen = []string{

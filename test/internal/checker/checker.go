@@ -166,7 +166,7 @@ func Start(o Options, servers ...func() string) *Checker {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Checker{stop: stop}
 	for _, address := range servers {
-		clocks := &clocks{zero: map[string]time.Time{}, behind: map[string]time.Duration{}}
+		clocks := &clocks{zero: map[string][3]time.Time{}}
 		for range o.Workers {
 			w := newWorker(o, len(c.workers), &client{address: address, clocks: clocks}, &c.clock)
 			c.workers = append(c.workers, w)

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// slack covers the seconds in which memcached counts, and a restart, which shortens the time to live.
+	// slack covers the seconds in which memcached counts, and in which clocks are read.
 	slack = 4 * time.Second
 	// A longer time to live than relative is an absolute time, which memcached converts by its own start, and that is
 	// seconds off on a busy machine.
@@ -28,8 +28,8 @@ type stored struct {
 	expires time.Time
 	// within is how long the operation took that wrote or read it: the server's clock counts from some time of that.
 	within time.Duration
-	// behind is by how much the clocks of the servers are behind that were restarted before a read.
-	behind time.Duration
+	// behind and ahead are by how much the clocks of the servers are off that were restarted before a read.
+	behind, ahead time.Duration
 	// ttl that was read, in seconds: -1 for never.
 	ttl int64
 	// stale was invalidated, and reads show that; a placeholder belongs to the first reader.
@@ -205,7 +205,7 @@ func (v stored) expected(found stored, at time.Time) Kind {
 		allowed = absoluteSlack
 	}
 	allowed += v.within + found.within
-	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off > allowed || -off > allowed+found.behind {
+	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off > allowed+found.ahead || -off > allowed+found.behind {
 		return Expiry
 	}
 	return fine

@@ -25,31 +25,38 @@ type client struct {
 }
 
 // clocks are those of the servers. memcached counts the time until it reads its saved items, and starts its clock when it has
-// loaded them: its clock is behind by what that took, and so is the expiry of all items, also after a handover.
+// loaded them: its clock is behind by what that took, and so is the expiry of all items, also after a handover. A restart begins with
+// a second, up to one after the stop, and the clock counts that as a whole one: it is ahead.
 type clocks struct {
 	mu sync.Mutex
-	// zero is the earliest reading of when the clock of each address showed 0, behind how much later the latest one was.
-	zero   map[string]time.Time
-	behind map[string]time.Duration
+	// zero are the readings of when the clock of each address showed 0: the first, the earliest and the latest one.
+	zero map[string][3]time.Time
 }
 
 func (c *clocks) read(address string, zero time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first, known := c.zero[address]; !known || zero.Before(first) {
-		c.zero[address] = zero
+	z, known := c.zero[address]
+	if !known {
+		z = [3]time.Time{zero, zero, zero}
 	}
-	c.behind[address] = max(c.behind[address], zero.Sub(c.zero[address]))
+	if zero.Before(z[1]) {
+		z[1] = zero
+	}
+	if zero.After(z[2]) {
+		z[2] = zero
+	}
+	c.zero[address] = z
 }
 
-// total returns by how much an item can live longer.
-func (c *clocks) total() (behind time.Duration) {
+// off returns by how much an item can live longer, and by how much shorter: at most a second for each of some restarts.
+func (c *clocks) off() (behind, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, b := range c.behind {
-		behind += b
+	for _, z := range c.zero {
+		behind, ahead = behind+z[2].Sub(z[1]), ahead+z[0].Sub(z[1])
 	}
-	return behind
+	return behind, min(ahead, 10*time.Second)
 }
 
 // foundIn returns the item in an answer.

@@ -393,7 +393,8 @@ func (w *worker) compare(k *item, found stored) {
 	if k.kind == counter {
 		found.text = strings.TrimRight(found.text, " ") // decr leaves blanks
 	}
-	found.within, found.behind = time.Since(w.began), w.client.clocks.total()
+	found.within = time.Since(w.began)
+	found.behind, found.ahead = w.client.clocks.off()
 	want := k.content.String()
 	switch kind := k.saw(found, time.Now()); kind {
 	case fine:
