@@ -140,15 +140,16 @@ const jobEndTimeout = 10 * time.Minute
 // active for at most twice its deadline, since its Job may start that late, even if its Job
 // never finishes.
 func (r *MemcachedRestore) IsActive(now time.Time) bool {
-	return r.Status.isActive(now, r.Spec.DeadlineSeconds)
+	return r.Status.IsActive(now, r.Spec.DeadlineSeconds)
 }
 
 // IsActive reports whether the backup may read at a time. It is active as long as a restore with its deadline.
 func (b *MemcachedBackup) IsActive(now time.Time) bool {
-	return b.Status.isActive(now, b.Spec.DeadlineSeconds)
+	return b.Status.IsActive(now, b.Spec.DeadlineSeconds)
 }
 
-func (s *TransferStatus) isActive(now time.Time, deadline *int32) bool {
+// IsActive reports whether a transfer with a deadline in seconds, nil for the default, may run at a time.
+func (s *TransferStatus) IsActive(now time.Time, deadline *int32) bool {
 	if s.Phase != TransferRunning {
 		return false
 	}

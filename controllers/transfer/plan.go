@@ -204,7 +204,7 @@ func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, p
 // planRunning plans a transfer that is Running. It returns a summary of what the Job did.
 func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string) {
 	obs := t.Common()
-	state := Evaluate(obs.Job, t.Store())
+	object, state := transferOf(obs.Object), Evaluate(obs.Job, t.Store())
 	s.TransferStatus = next(s.TransferStatus, obs, state)
 	if state.Outcome != nil {
 		var failure string
@@ -215,9 +215,9 @@ func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string)
 	switch {
 	case s.IsFinished():
 		return Plan{Status: s, Actions: Actions{Job: obs.Job.stop()}}, summary
-	case state.Stage != Absent && !obs.Object.(interface{ IsActive(now time.Time) bool }).IsActive(obs.Now): // such as on a node that doesn't respond
+	case state.Stage != Absent && !object.status.IsActive(obs.Now, object.deadlineSeconds): // such as on a node that doesn't respond
 		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded,
-			fmt.Sprintf("Job %s did not stop after its deadline. Check the node of its pod, and create another %s", s.JobName, transferOf(obs.Object).kind))
+			fmt.Sprintf("Job %s did not stop after its deadline. Check the node of its pod, and create another %s", s.JobName, object.kind))
 		return Plan{Status: s}, summary
 	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
 		return planJob(t, s, rejection), summary

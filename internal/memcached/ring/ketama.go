@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// ketama are the points of the circle, in their order: the place in the upper 32 bits, the shard in the lower ones.
+// ketama are the points of the circle, in their order: the place in the upper 32 bits, the shard in the lower ones. Sorting a type
+// of its own would make the agent 8 kB larger.
 type ketama []uint64
 
 // Points of one MD5, and of one server before rounding.

@@ -95,7 +95,7 @@ func (m modulo) Shard(key []byte) int {
 type jump []int
 
 func newJump(servers []string) jump {
-	named := slices.Clone(servers)
+	named := slices.Clone(servers) // sorting numbers by a function would make the agent larger
 	slices.SortFunc(named, compareNatural)
 	ordinals := make(jump, len(servers))
 	for i, name := range named {
