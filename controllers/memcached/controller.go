@@ -32,9 +32,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	remembered, known := r.memories.get(request.NamespacedName)
 	if !known { // from then on, the cache contains nothing older
-		switch current, err := r.observer().specIsCurrent(ctx, m); {
+		switch current, err := r.observer().isCurrent(ctx, m); {
 		case err != nil:
-			return ctrl.Result{}, fmt.Errorf("confirming the spec: %w", err)
+			return ctrl.Result{}, fmt.Errorf("confirming the first read: %w", err)
 		case !current:
 			return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 		}
