@@ -350,7 +350,7 @@ func TestGenerateRejects(t *testing.T) {
 		want          string
 	}{
 		"an object that has no place in a bundle": {
-			file:    "config/default/metrics_service.yaml",
+			file:    "config/manager/metrics_service.yaml",
 			content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", want: "ConfigMap/memcached-operator-settings",
 		},
 		"a role whose creation needs unknown rights": {
