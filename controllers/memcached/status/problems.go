@@ -174,7 +174,7 @@ func blockedProblem(m *v1beta1.Memcached, p plan.Plan) *shard.Problem {
 			effect = "lost its items"
 		}
 		return &shard.Problem{Reason: v1beta1.ReasonUpdateFailed, Message: fmt.Sprintf(
-			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
+			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=\"$(date +%%s)\" --overwrite",
 			d.Shard, effect, d.Message, m.Name, v1beta1.AnnotationRetry)}
 	}
 }
