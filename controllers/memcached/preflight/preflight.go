@@ -75,16 +75,17 @@ func urgency(p rollout.Progress) int {
 // Obsolete returns the preflight pods that aren't needed any more: the rollout is done, the
 // revision is another one, or a failed check will be repeated. retryIn is when the next
 // failed check will be repeated; 0 is never.
-func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obsolete []*corev1.Pod, retryIn time.Duration) {
+func Obsolete(pods []*corev1.Pod, done bool, update resources.PodRevision, now time.Time) (obsolete []*corev1.Pod, retryIn time.Duration) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
 		left := retryAfter - now.Sub(pod.CreationTimestamp.Time)
 		stage := podresult.Of(pod, resources.Container)
-		failed := stage == podresult.Failed || stage == podresult.Stopped
+		progress, _ := podResult(pod, update.Image.Version, &update.Spec)
+		failed := stage == podresult.Failed || stage == podresult.Stopped || stage == podresult.Succeeded && progress != rollout.Done
 		switch {
-		case done, pod.Annotations[annotations.Revision] != update, failed && left <= 0:
+		case done, pod.Annotations[annotations.Revision] != update.Hash(), failed && left <= 0:
 			obsolete = append(obsolete, pod)
 		case failed && (retryIn == 0 || left < retryIn):
 			retryIn = left

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -198,9 +199,10 @@ func TestCheckThatTookTooLongDoesNotRefuseTheImage(t *testing.T) {
 }
 
 func TestPreflightPodIsDeletedWhenItIsObsolete(t *testing.T) {
-	now := time.Unix(1000, 0)
+	now, update := time.Unix(1000, 0), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	for name, c := range map[string]struct {
 		phase       corev1.PodPhase
+		version     string
 		age         time.Duration
 		revision    string
 		done        bool
@@ -209,7 +211,9 @@ func TestPreflightPodIsDeletedWhenItIsObsolete(t *testing.T) {
 		retryIn     time.Duration
 	}{
 		"running":                        {phase: corev1.PodRunning, age: time.Hour},
-		"succeeded during the rollout":   {phase: corev1.PodSucceeded, age: time.Hour},
+		"succeeded during the rollout":   {phase: corev1.PodSucceeded, version: "1.6.38", age: time.Hour},
+		"another version, kept to see":   {phase: corev1.PodSucceeded, version: "1.6.37", age: time.Minute, retryIn: 4 * time.Minute},
+		"another version, repeated":      {phase: corev1.PodSucceeded, version: "1.6.37", age: 5 * time.Minute, obsolete: true},
 		"the rollout is done":            {phase: corev1.PodSucceeded, age: time.Minute, done: true, obsolete: true},
 		"the update revision is another": {phase: corev1.PodSucceeded, age: time.Minute, revision: "another", obsolete: true},
 		"failed, kept for users to see":  {phase: corev1.PodFailed, age: time.Minute, retryIn: 4 * time.Minute},
@@ -218,14 +222,14 @@ func TestPreflightPodIsDeletedWhenItIsObsolete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "preflight", CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
-				Annotations: map[string]string{annotations.Revision: "update"}}, Status: terminated(c.phase, "")}
+				Annotations: map[string]string{annotations.Revision: update.Hash()}}, Status: terminated(c.phase, fmt.Sprintf(`{"version":%q}`, c.version))}
 			if c.revision != "" {
 				pod.Annotations[annotations.Revision] = c.revision
 			}
 			if c.terminating {
 				pod.DeletionTimestamp = &metav1.Time{Time: now}
 			}
-			obsolete, retryIn := Obsolete([]*corev1.Pod{pod}, c.done, "update", now)
+			obsolete, retryIn := Obsolete([]*corev1.Pod{pod}, c.done, update, now)
 			if (len(obsolete) > 0) != c.obsolete || retryIn != c.retryIn {
 				t.Errorf("obsolete: %v, retry in %s; want %v, %s", len(obsolete) > 0, retryIn, c.obsolete, c.retryIn)
 			}
