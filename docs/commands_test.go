@@ -42,8 +42,8 @@ func init() {
 		"crd csv clusterrole clusterextension operatorcondition namespace": nil,
 		"subscriptions.operators.coreos.com":                               nil,
 		"clusterserviceversions.operators.coreos.com packagemanifests":     nil,
-		"storageclass": nil,
-		"rs":           appsv1.ReplicaSet{},
+		"storageclass configmap servicemonitor prometheusrule":             nil,
+		"rs": appsv1.ReplicaSet{},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			kinds[name] = nil

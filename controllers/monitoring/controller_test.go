@@ -561,6 +561,15 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 	}
 }
 
+// Two operators for different namespaces can have the same Prometheus.
+func TestAlertIsAboutTheOperatorOfItsNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{"": "absent(memcached_operator_leader == 1)", "shop": `absent(memcached_operator_leader{namespace="shop"} == 1)`} {
+		if text := fmt.Sprint(OperatorRules(namespace)); !strings.Contains(text, want) {
+			t.Errorf("namespace %q: %s lacks %s", namespace, text, want)
+		}
+	}
+}
+
 // Prometheus Operator rejects a ServiceMonitor that reads files where the administrator denies that, and a Prometheus that
 // verifies no certificate presents its own token to what answers at the address.
 func TestSecretsKeepTheTokenOfPrometheus(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestEveryAlertHasItsAnnotationsAndRunbook(t *testing.T) {
 	name := regexp.MustCompile(`^Memcached([A-Z][a-z]+)+$`)
 	criticals := 0
 	runbooks := map[string]bool{"README.md": true}
-	for _, r := range append(append([]rule(nil), shardRules...), operatorRules...) {
+	for _, r := range slices.Concat(shardRules, operatorRules, []rule{operatorDown("")}) {
 		if r.severity == "" {
 			continue
 		}

@@ -235,7 +235,7 @@ func (o Options) operatorTargets() []target {
 			"selector":  map[string]any{"matchLabels": labelsToAny(annotations.OperatorPodLabels())},
 			"endpoints": []any{endpoint},
 		}})
-		targets[1].object = o.object(prometheusRule, o.OperatorNamespace, operatorName, map[string]any{"spec": OperatorRules()})
+		targets[1].object = o.object(prometheusRule, o.OperatorNamespace, operatorName, map[string]any{"spec": OperatorRules(o.OperatorNamespace)})
 	}
 	for name, content := range Dashboards() {
 		t := target{configMap, o.DashboardNamespace, dashboardPrefix + name, nil}

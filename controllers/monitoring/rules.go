@@ -1,6 +1,10 @@
 package monitoring
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Severities of alerts.
 const (
@@ -132,10 +136,6 @@ time() - memcached_operator_schedule_last_success_timestamp_seconds
 and memcached_operator_schedule_period_seconds`,
 		summary:     "Two runs of a schedule created no complete backup.",
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
-	{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: `
-absent(memcached_operator_leader == 1)`,
-		summary:     "No operator replica is active.",
-		description: "No Memcached operator holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
 sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + operatorJob + `"}[15m]))
 / sum by (controller) (rate(controller_runtime_reconcile_total{job="` + operatorJob + `"}[15m])) > 0.5`,
@@ -146,8 +146,22 @@ sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + ope
 // ShardRules returns the spec of the PrometheusRule for shards, which is a file of rules too.
 func ShardRules() map[string]any { return groups("memcached-shards", shardRules) }
 
-// OperatorRules returns the spec of the PrometheusRule for what the operator exports.
-func OperatorRules() map[string]any { return groups("memcached-operator", operatorRules) }
+// OperatorRules returns the spec of the PrometheusRule for what the operator in a namespace exports; any operator, if the namespace is
+// empty.
+func OperatorRules(namespace string) map[string]any {
+	return groups("memcached-operator", append(slices.Clone(operatorRules), operatorDown(namespace)))
+}
+
+// operatorDown is the alert that another operator's series must not prevent.
+func operatorDown(namespace string) rule {
+	series, where := "memcached_operator_leader", ""
+	if namespace != "" {
+		series, where = fmt.Sprintf("memcached_operator_leader{namespace=%q}", namespace), " in namespace "+namespace
+	}
+	return rule{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: "absent(" + series + " == 1)",
+		summary:     "No operator replica is active.",
+		description: "No Memcached operator" + where + " holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."}
+}
 
 func groups(name string, rules []rule) map[string]any {
 	var all []any
