@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,8 +59,12 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// SetupWithManager adds all controllers to the manager.
+// SetupWithManager adds all controllers to the manager, which is ready when its cache has been filled.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	filled := make(filledCache)
+	if err := errors.Join(mgr.Add(filled), mgr.AddReadyzCheck("cache", filled.check)); err != nil {
+		return err
+	}
 	openShift, err := isOpenShift(mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -98,6 +103,28 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	return nil
+}
+
+// filledCache is closed when the manager has filled its cache. It never does without the rights in each of its namespaces.
+type filledCache chan struct{}
+
+// Start implements manager.Runnable. The manager calls it after it has filled its cache.
+func (f filledCache) Start(context.Context) error {
+	close(f)
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (filledCache) NeedLeaderElection() bool { return false }
+
+// check waits, since each probe that fails is an event of the operator's pod.
+func (f filledCache) check(probe *http.Request) error {
+	select {
+	case <-f:
+		return nil
+	case <-probe.Context().Done():
+		return errors.New("the cache has not been filled: the log says if the operator lacks a right, for example because a namespace in WATCH_NAMESPACE was deleted")
+	}
 }
 
 // setupDrain adds the controller of nodes, which an operator for some namespaces may have no right to read.

@@ -37,7 +37,7 @@ var chartValues = []chartValue{
 	{name: "image.repository", what: "Repository of the operator's image."},
 	{name: "image.tag", standard: "", what: "Tag of the image. Without tag and digest, it is the image of the chart's release."},
 	{name: "image.digest", standard: "", what: "Digest of the image, such as sha256:0123…."},
-	{name: "imagePullSecrets", path: pod + "imagePullSecrets", standard: []any{}, what: "Secrets for the registry of the operator's image, such as [{name: registry}]."},
+	{name: "imagePullSecrets", path: pod + "imagePullSecrets", standard: []any{}, what: "Secrets for the registry of the operator's image, such as [{name: registry}]. Shards, which contain this image too, use spec.pod.imagePullSecrets."},
 	{name: "watchNamespaces", standard: []any{}, what: "Namespaces that the operator serves, with Roles in these only. They must exist. Empty: all namespaces, with ClusterRoles."},
 	{name: "replicas", path: "spec.replicas", what: "Pods of the operator. One is active, the others replace it when it stops."},
 	{name: "resources", path: container + "resources", what: "Requests and limits. The memory limit is enough for 1,000 Memcacheds of three shards."},

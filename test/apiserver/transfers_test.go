@@ -2,7 +2,10 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -103,21 +108,70 @@ func (tr *transfers) eventually(what string, o client.Object, name string, holds
 	}))
 }
 
+// readiness has the checks of /readyz that a manager's controllers add.
+type readiness struct {
+	manager.Manager
+	checks []healthz.Checker
+}
+
+func (r *readiness) AddReadyzCheck(_ string, check healthz.Checker) error {
+	r.checks = append(r.checks, check)
+	return nil
+}
+
+// check returns why the manager isn't ready until the context ends.
+func (r *readiness) check(ctx context.Context) error {
+	var err error
+	for _, check := range r.checks {
+		err = errors.Join(err, check(httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)))
+	}
+	return err
+}
+
+// refusals is a transport of a client that reports when the API server rejects a request for lack of a permission.
+type refusals struct {
+	http.RoundTripper
+	seen chan struct{}
+}
+
+func (r refusals) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.RoundTripper.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		select {
+		case r.seen <- struct{}{}:
+		default:
+		}
+	}
+	return response, err
+}
+
 // TestManagerRunsAllControllers runs all controllers as main does, with their cache, and with permissions in two
-// namespaces only: only watches trigger them.
+// namespaces only: only watches trigger them. It is ready when it has the permissions in both.
 func TestManagerRunsAllControllers(t *testing.T) {
 	t.Parallel()
 	tr, second, third := newTransfers(t), newTransfers(t), newTransfers(t)
 	config, watched := rest.CopyConfig(server.Operator), []string{tr.Namespace, second.Namespace}
 	config.Impersonate.UserName = "operator-of-two-namespaces"
-	for _, namespace := range watched {
+	grant := func(namespace string) {
 		tr.Must(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator"}, RoleRef: ofOperator,
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: config.Impersonate.UserName}}}))
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(watched...), Metrics: metricsserver.Options{BindAddress: "0"}})
+	grant(tr.Namespace)
+	refused := make(chan struct{}, 1)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusals{next, refused} })
+	created, err := ctrl.NewManager(config, ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(watched...), Metrics: metricsserver.Options{BindAddress: "0"}})
 	tr.Must(err)
+	mgr := &readiness{Manager: created}
 	tr.Must(controllers.SetupWithManager(mgr, controllers.Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", WatchNamespaces: watched, Clock: clock.RealClock{}}))
 	start(t, mgr)
+	<-refused
+	expired, cancel := context.WithCancel(t.Context())
+	cancel()
+	if mgr.check(expired) == nil {
+		t.Error("the manager is ready without the permissions in one of its namespaces")
+	}
+	grant(second.Namespace)
+	tr.Must(mgr.check(t.Context()))
 	m := &v1beta1.Memcached{}
 	tr.Must(third.create("Memcached", "cache", "{}"))
 	tr.Must(second.create("Memcached", "cache", "{}"))
