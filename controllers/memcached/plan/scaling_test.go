@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -119,6 +121,31 @@ func TestItemsMoveIfTheClientsHashIsKnown(t *testing.T) {
 				t.Errorf("before the status says so, %q and the servers %q", a, p.Servers)
 			}
 		})
+	}
+}
+
+// A final backup copies the shards in the list of servers.
+func TestSizeAppliesWhenAMemcachedContinues(t *testing.T) {
+	for _, size := range []int32{2, 4} {
+		for name, stops := range map[string]func(*v1beta1.Memcached){
+			"paused":        func(m *v1beta1.Memcached) { m.Spec.Paused = true },
+			"being deleted": func(m *v1beta1.Memcached) { m.DeletionTimestamp = new(metav1.Now()) },
+		} {
+			t.Run(fmt.Sprintf("%s, to %d", name, size), func(t *testing.T) {
+				obs := scaled(t, 3, 3, size)
+				m := obs.Memcached
+				stops(m)
+				plantest.Read(obs)
+				if m.Status = status.Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now); len(m.Status.Servers) != 3 || resources.SizesOf(m) != (resources.Sizes{Exist: 3, Listed: 3, Known: 3}) {
+					t.Errorf("the servers are %q, the sizes %+v", m.Status.Servers, resources.SizesOf(m))
+				}
+				m.Spec.Paused, m.DeletionTimestamp = false, nil
+				m.Generation++
+				if s := plantest.Plan(obs).Scaling.Status; s == nil || s.From != 3 || s.To != size {
+					t.Errorf("the scaling is %+v", s)
+				}
+			})
+		}
 	}
 }
 

@@ -28,11 +28,18 @@ const (
 type Sizes struct{ Exist, Listed, Known int }
 
 // SizesOf returns the sizes of a Memcached: that of Size, unless items move to other shards. What depends on a step is done when the
-// status has the step.
+// status has the step. Neither a Memcached that is paused nor one that is being deleted gets another size.
 func SizesOf(m *v1beta1.Memcached) Sizes {
 	s := cmp.Or(ScalingOf(m), m.Status.Scaling)
 	if s == nil {
-		return Sizes{int(Size(m)), int(Size(m)), int(Size(m))}
+		size := int(Size(m))
+		if listed := len(m.Status.Servers); listed > 0 && (m.Spec.Paused || m.DeletionTimestamp != nil) {
+			last, _, _ := strings.Cut(m.Status.Servers[listed-1], ".") // the Service of another one can be missing
+			if ordinal, ok := Ordinal(m.Name, last); ok {
+				size = ordinal + 1
+			}
+		}
+		return Sizes{size, size, size}
 	}
 	from, to := int(s.From), int(s.To)
 	switch {
