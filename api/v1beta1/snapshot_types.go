@@ -372,6 +372,11 @@ const (
 	//
 	// Do: Wait. If it lasts, look at status.update of the Memcached.
 	ReasonShardReplaced = "ShardReplaced"
+	// ReasonItemsMoving: the number of shards changes, and moved items that only one of two shards has would be deleted at the end. The
+	// restore waits.
+	//
+	// Do: Wait. If it lasts, look at status.scaling of the Memcached.
+	ReasonItemsMoving = "ItemsMoving"
 	// ReasonRestoreRunning: another restore writes into the same shards, and this one waits for
 	// it. Restores of different shards run at once.
 	//

@@ -28,7 +28,7 @@ func (obs *observation) Plan(rejection error) transfer.Plan {
 // Blocker implements transfer.Transfer. What is final comes first.
 func (obs *observation) Blocker() *transfer.Blocker {
 	for _, check := range []func(*observation) *transfer.Blocker{
-		invalidTarget, invalidBackup, invalidSnapshot, notAllowed, backupPending, targetPending, shardReplaced, otherRestore,
+		invalidTarget, invalidBackup, invalidSnapshot, notAllowed, backupPending, targetPending, shardReplaced, itemsMoving, otherRestore,
 	} {
 		if blocker := check(obs); blocker != nil {
 			return blocker
@@ -133,6 +133,16 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 	switch u.Gate {
 	case "", v1beta1.GateShardInTransition, v1beta1.GateRestoreRunning, v1beta1.GateEmptyStartNotAnnounced:
 		return transfer.WithdrawFor(v1beta1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
+	}
+	return nil
+}
+
+// itemsMoving returns that the shards compare the items that move, and delete those that only one of two has, or nil. A change of the number
+// of shards that only copies them waits for the restore.
+func itemsMoving(obs *observation) *transfer.Blocker {
+	m := obs.Memcached
+	if s := m.Status.Scaling; s != nil && slices.Contains([]v1beta1.ScalingStep{v1beta1.ScalingPublishing, v1beta1.ScalingWaiting, v1beta1.ScalingClosing}, s.Step) {
+		return transfer.WithdrawFor(v1beta1.ReasonItemsMoving, "waiting until items have moved between the shards of Memcached %s, as its status.scaling says", m.Name)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -57,6 +58,17 @@ func filledBy(restore string, phase v1beta1.TransferPhase) func(*observation) {
 func replaces(gate v1beta1.Gate) func(*observation) {
 	return func(obs *observation) {
 		obs.Memcached.Status.Update = &v1beta1.UpdateStatus{Shard: "cache-1", Method: v1beta1.UpdateReplace, Gate: gate}
+	}
+}
+
+// moves lets a change from one shard fewer be in a step.
+func moves(step v1beta1.ScalingStep) func(*observation) {
+	return func(obs *observation) {
+		size := resources.Size(obs.Memcached)
+		s := &v1beta1.ScalingStatus{From: size, To: size + 1, Step: step}
+		if obs.Memcached.Status.Scaling = s; resources.SizesOf(obs.Memcached).Listed == int(s.To) {
+			s.From, s.To = size-1, size
+		}
 	}
 }
 
@@ -124,6 +136,11 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"an update is paused":                   {edits{replaces(v1beta1.GatePaused)}, starts, "", ""},
 		"an update failed":                      {edits{replaces(v1beta1.GateUpdateFailed)}, starts, "", ""},
 		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1beta1.UpdateRestart }}, starts, "", ""},
+		"items are compared":                    {edits{moves(v1beta1.ScalingPublishing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"clients get the new list":              {edits{moves(v1beta1.ScalingWaiting)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"moved items are deleted":               {edits{moves(v1beta1.ScalingClosing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"items are copied":                      {edits{moves(v1beta1.ScalingCopying)}, starts, "", ""},
+		"items have moved":                      {edits{moves(v1beta1.ScalingFinishing)}, starts, "", ""},
 		"another restore is running":            {edits{another(v1beta1.TransferRunning, "")}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
 		"another one into other shards":         {edits{another(v1beta1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
 		"another one into a common shard":       {edits{another(v1beta1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 // awaitedByPurge returns what a purge waits for, beside the shards.
 func awaitedByPurge(obs *observation.Observation, isRejected bool) string {
 	m := obs.Memcached
-	switch transfer := awaitedTransfer(obs); {
+	switch transfer := cmp.Or(awaitedBackup(obs), awaitedRestore(obs)); {
 	case m.Spec.Paused:
 		return "waiting until spec.paused is false"
 	case isRejected:

@@ -144,6 +144,9 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 		}
 	} else {
 		reports = reportsOf(obs, shards, s)
+		if is(v1beta1.ScalingCopying) && reports.waiting == "" {
+			reports.waiting = awaitedRestore(obs)
+		}
 		s.StaleMilliseconds = max(s.StaleMilliseconds, reports.staleMilliseconds)
 	}
 	s.Message = reports.waiting
@@ -266,14 +269,19 @@ func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire
 	return agentwire.ScalingStatus{}
 }
 
-// awaitedTransfer returns what waits for a restore that writes items, or a backup that reads those which would be deleted; empty
-// if there is none.
-func awaitedTransfer(obs *observation.Observation) string {
+// awaitedBackup returns that a backup reads items which would be deleted; empty if none does.
+func awaitedBackup(obs *observation.Observation) string {
 	for _, b := range obs.Backups {
 		if b.IsActive(obs.Now) {
 			return fmt.Sprintf("waiting until MemcachedBackup %s has finished", b.Name)
 		}
 	}
+	return ""
+}
+
+// awaitedRestore returns that a restore writes items; empty if none does. What it writes to one of two shards that are compared would be
+// deleted.
+func awaitedRestore(obs *observation.Observation) string {
 	for name, o := range obs.Restores {
 		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
 			return fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
@@ -297,9 +305,9 @@ func isOffered(obs *observation.Observation, s *v1beta1.ScalingStatus) bool {
 func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
 	m, since := obs.Memcached, s.PublishTime.Time
 	discovers, published := m.Spec.Access.Discovery.IsEnabled(), m.Status.Discovery
-	switch transfer := awaitedTransfer(obs); {
-	case transfer != "":
-		return obs.Now.Add(switchPoll), transfer
+	switch backup := awaitedBackup(obs); {
+	case backup != "":
+		return obs.Now.Add(switchPoll), backup
 	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
 		return obs.Now, ""
 	case discovers && published.LastChangeTime.After(since):

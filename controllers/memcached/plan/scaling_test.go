@@ -186,6 +186,9 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 			"one is being deleted": {func(obs *observation.Observation) {
 				obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
 			}, step},
+			"a restore runs": {func(obs *observation.Observation) {
+				obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
+			}, map[bool]v1beta1.ScalingStep{true: step, false: next[step]}[step == v1beta1.ScalingCopying]},
 			"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, step},
 			"the spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, step},
 			"its mode is Cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, v1beta1.ScalingFinishing},
@@ -204,7 +207,7 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 				if len(p.Actions.ScaleIn) > 0 {
 					t.Errorf("%q are deleted", describe(p.Actions))
 				}
-				if isLast := step == v1beta1.ScalingClosing && name == "all have"; isLast != (s.Deleted == 2 && s.Purged == 8 && s.StaleMilliseconds == 500) {
+				if isLast := step == v1beta1.ScalingClosing && (name == "all have" || name == "a restore runs"); isLast != (s.Deleted == 2 && s.Purged == 8 && s.StaleMilliseconds == 500) {
 					t.Errorf("%+v", s)
 				}
 				if s.Step == v1beta1.ScalingWaiting && (s.Moved != 0 || !s.PublishTime.Time.Equal(obs.Now)) || s.Step == v1beta1.ScalingPublishing && name == "all have" && s.Moved != 10 {
@@ -490,10 +493,6 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			confirms(obs, "id")
 			obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:2]
 		}, false, false, 2 * time.Second},
-		"a restore has the former list": {func(obs *observation.Observation) {
-			confirms(obs, "id")
-			obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
-		}, false, false, 30 * time.Second},
 		"a backup has the former list": {func(obs *observation.Observation) {
 			confirms(obs, "id")
 			takeBackup(obs, "nightly", time.Minute).Status.Phase = v1beta1.TransferRunning
