@@ -161,8 +161,9 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 		}
 		obs.HasRemains = obs.HasRemains || !ok && pod.DeletionTimestamp == nil
 	}
-	for _, pods := range obs.Pods {
+	for name, pods := range obs.Pods {
 		slices.SortFunc(pods, shard.ComparePods)
+		obs.Pods[name] = shard.Current(pods)
 	}
 	if err := r.list(ctx, m, &preflightPods, resources.PreflightLabels(m.Name)); err != nil {
 		return err

@@ -55,6 +55,31 @@ func TestPodOfADeletedReplicaSetRemainsUntilItTerminates(t *testing.T) {
 	}
 }
 
+// An update would wait for a pod that is left from an eviction, or take it for the one that serves.
+func TestPodThatTheKubeletHasFinishedIsNoPodOfItsShard(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "size: 1")
+	env.Converge("cache")
+	names := func() (names []string) {
+		for _, pod := range env.observe("cache").Pods["cache-0"] {
+			names = append(names, pod.Name)
+		}
+		return names
+	}
+	for _, name := range []string{"older", "newer"} {
+		pod := env.RunPod("cache-0", name, "10.0.0.9")
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Conditions = corev1.PodFailed, "Evicted", nil
+		env.Must(env.Admin.Status().Update(env.Ctx, pod))
+	}
+	if left := names(); !slices.Equal(left, []string{"cache-0-newer"}) {
+		t.Errorf("without another pod, there are %q", left)
+	}
+	env.RunPod("cache-0", "a", "10.0.0.10")
+	if all := names(); !slices.Equal(all, []string{"cache-0-a"}) {
+		t.Errorf("beside one that serves, there are %q", all)
+	}
+}
+
 func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "size: 2")

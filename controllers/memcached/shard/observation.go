@@ -158,7 +158,7 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.templateTarget.MovedPod = o.Active.Name
 	}
 	o.PredecessorTerminating = slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next && !podresult.IsFinished(p))
+		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next)
 	})
 	return o
 }

@@ -70,6 +70,16 @@ func ComparePods(a, b *corev1.Pod) int {
 	return cmp.Or(rank(a)-rank(b), age, strings.Compare(a.Name, b.Name))
 }
 
+// Current returns the pods of a shard, of which it has the order of ComparePods, without those that the kubelet has finished, as after an
+// eviction. ReplicaSets ignore them, and Kubernetes keeps them. If there is no other pod, the newest one says why.
+func Current(pods []*corev1.Pod) []*corev1.Pod {
+	current := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && podresult.IsFinished(p) })
+	if len(current) == 0 {
+		return pods[:min(1, len(pods))]
+	}
+	return current
+}
+
 // podState returns the state of a pod without its revision and outcome. A second pod that no node
 // accepts yet is not broken: nothing waits for it.
 func podState(pod *corev1.Pod, second bool) rollout.Pod {

@@ -335,11 +335,6 @@ func TestPredecessorTerminates(t *testing.T) {
 		{"one pod", func(*fixture) {}, false},
 		{"a former pod is terminating", func(f *fixture) { f.addPod("former", revision).DeletionTimestamp = &metav1.Time{} }, true},
 		{"a surplus pod", func(f *fixture) { f.addPod("second", revision) }, true},
-		{"an evicted pod has finished", func(f *fixture) {
-			evicted := f.addPod("evicted", revision)
-			shardtest.Starting(evicted)
-			evicted.Status.Phase = corev1.PodFailed
-		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(revision, revision, revision)
