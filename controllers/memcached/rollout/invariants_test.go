@@ -32,10 +32,13 @@ func violation(in Input, d Decision) string {
 		if (in.Paused || in.Invalid != "") && mustDrain(*s) {
 			return "two pods serve until it is no longer paused or invalid"
 		}
+		if in.Paused && s.StopAnnounced {
+			return "a pod that is drained while it is paused would keep its items"
+		}
 		return gateViolation(in, d)
 	case d.Gate != "":
 		return fmt.Sprintf("%s although %s blocks", d.Step, d.Gate)
-	case (in.Paused || in.Invalid != "" && d.Step != StepRevert) && !mustDrain(*s):
+	case (in.Paused || in.Invalid != "") && !(d.Step == StepRevert && (s.StopAnnounced || !in.Paused)) && !mustDrain(*s):
 		return string(d.Step) + " while paused or invalid"
 	case d.NeedsIntervention && (d.Step != StepAwait || s.Next == nil || s.Next.Reason == "" || d.Message != s.Next.Reason):
 		return string(d.Step) + " needs intervention"
@@ -75,7 +78,7 @@ func doneViolation(in Input) string {
 		if s.Template != s.Target || s.Pod.State != Absent && s.Pod.Revision != s.Target {
 			return "done with " + s.Name + " outdated"
 		}
-		if s.StopAnnounced && !in.Paused {
+		if s.StopAnnounced {
 			return "done with a stop announced on " + s.Name
 		}
 		if s.ResourcesDrifted && !in.Paused {

@@ -25,17 +25,14 @@ func Next(in Input) Decision {
 // revertStale replaces a decision while a shard still has something that was started for a spec
 // that has changed since. An announced stop that will not happen has to go first: the agent would
 // take the pod's termination for a restart of its container, and would not serve until the
-// replacement does.
+// replacement does. That disturbs nothing that is paused.
 func revertStale(in Input, d Decision) Decision {
-	if in.Paused {
-		return d
-	}
 	for _, s := range in.Shards {
 		stops := s.Name == d.Shard && (d.Step == StepAnnounceStop || d.Step == StepUpdateInPlace && d.Change.Method >= Recreate)
 		if s.StopAnnounced && !stops {
 			return Decision{Shard: s.Name, Step: StepRevert, Message: "the announced restart is no longer needed"}
 		}
-		if s.ResourcesDrifted {
+		if s.ResourcesDrifted && !in.Paused {
 			return Decision{Shard: s.Name, Step: StepRevert, Message: "the pod has the resources of an earlier spec"}
 		}
 	}
