@@ -98,11 +98,13 @@ func HoldDefaultImage(m *v1beta1.Memcached, all []v1beta1.Memcached, defaultImag
 }
 
 // mayFollowIn returns when a Memcached may follow the default image as far as it is
-// concerned; false is not before its spec or status changes.
+// concerned; false is not before its spec or status changes. One whose update to a former default image fails may: another one can be the
+// cure.
 func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
 	windows := m.Spec.UpdateStrategy.MaintenanceWindows
 	wait, err := window.OpensIn(windows, now)
-	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
+	degraded := meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
+	return wait, err == nil && !m.Spec.Paused && (!degraded || m.Status.Update != nil)
 }
 
 // waitsByChoice reports whether an update waits for as long as its user likes.

@@ -84,6 +84,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		"a new one is before it":              {behind("b"), []v1beta1.Memcached{with("a", "")}, 1, "", 0},
 		"none is to follow":                   {behind("b"), nil, 0, "set to update none", 0},
 		"it is paused":                        {behind("b", paused), nil, 1, "neither paused nor Degraded", 0},
+		"its update to a former one failed":   {behind("b", waitsFor(v1beta1.GateUpdateFailed), degraded), nil, 1, "", 0},
 		"it is Degraded":                      {behind("b", degraded), nil, 1, "neither paused nor Degraded", 0},
 		"its maintenance window is closed":    {behind("b", closed), nil, 1, "in a maintenance window", time.Hour},
 		"it is behind a thousand":             {behind("b"), slices.Repeat([]v1beta1.Memcached{behind("a")}, 1000), 1, inOrder, maxFollowPoll},
