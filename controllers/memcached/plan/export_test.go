@@ -2,6 +2,7 @@ package plan
 
 // What the tests with fixtures use: those import this package.
 var (
+	CanMove          = canMove
 	DesiredShards    = desiredShards
 	HitRatioRecovery = hitRatioRecovery
 	PlanRepeats      = planRepeats

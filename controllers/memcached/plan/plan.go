@@ -68,7 +68,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Binding = planBinding(obs, build)
 		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
 			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
-			p.Resources = planResources(obs, build, desired, !p.Decision.NeedsIntervention)
+			p.Resources = planResources(obs, build, desired, canMove(p.Decision, shards))
 			if m.Spec.Paused {
 				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
 			}

@@ -6,7 +6,17 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
+
+// canMove reports whether a shard could leave its node now, with its items. Another gate can block for days, and a second pod that no
+// node accepts too.
+func canMove(d rollout.Decision, shards []shard.State) bool {
+	short := []rollout.Gate{"", rollout.GateShardInTransition, rollout.GateShardUnavailable, rollout.GateEmptyStartNotAnnounced}
+	return slices.Contains(short, d.Gate) && !d.NeedsIntervention &&
+		!slices.ContainsFunc(shards, func(s shard.State) bool { return s.Active != nil && !resources.CanHandOver(s.Active) })
+}
 
 // planResources returns the objects that are missing or not up to date. canMove is whether shards can leave a node.
 func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard, canMove bool) Resources {

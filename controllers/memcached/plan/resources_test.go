@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -11,7 +12,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
@@ -63,20 +67,46 @@ func TestBudgetRefusesEvictionsWhileShardsCanMoveFirst(t *testing.T) {
 		{v1beta1.HandoverStrict, v1beta1.NodeDrainDisabled, true, 1},
 		{v1beta1.HandoverDisabled, v1beta1.NodeDrainRequired, true, 1},
 	} {
-		obs := plantest.Observation(1, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
+		obs := plantest.Observation(3, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
 		obs.Memcached.Spec.UpdateStrategy.Handover = v1beta1.HandoverSpec{Mode: c.handover, NodeDrain: v1beta1.NodeDrain{Mode: c.drain}}
 		key := resources.Key{Kind: resources.KindPodDisruptionBudget, Name: obs.Memcached.Name}
 		budgets := func(canMove bool) (evictable []int) {
-			p := plan.PlanResources(obs, resources.NewBuilder(obs.Memcached, plantest.Options), []resources.Shard{{Revision: shardtest.Revision(t)}}, canMove)
+			p := plan.PlanResources(obs, resources.NewBuilder(obs.Memcached, plantest.Options), slices.Repeat([]resources.Shard{{Revision: shardtest.Revision(t)}}, 3), canMove)
 			for _, a := range p.Actions.Apply {
 				if a.Key == key {
-					evictable = append(evictable, a.Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration).Spec.MaxUnavailable.IntValue())
+					spec := a.Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration).Spec
+					if evictable = append(evictable, 0); spec.MaxUnavailable == nil {
+						evictable[0] = 3 - spec.MinAvailable.IntValue()
+					}
 				}
 			}
 			return evictable
 		}
 		if got := budgets(c.canMove); !slices.Equal(got, []int{c.evictable}) {
 			t.Errorf("%+v: %d shards may be evicted", c, got)
+		}
+	}
+}
+
+func TestShardCanMoveUnlessSomethingBlocksItForLonger(t *testing.T) {
+	handsOver, stays := shard.State{}, shard.State{}
+	handsOver.Active, stays.Active = &corev1.Pod{}, &corev1.Pod{}
+	handsOver.Active.Annotations = map[string]string{annotations.Handover: string(v1beta1.HandoverStrict)}
+	for name, c := range map[string]struct {
+		decision rollout.Decision
+		shards   []shard.State
+		want     bool
+	}{
+		"nothing blocks it":                 {rollout.Decision{}, []shard.State{handsOver}, true},
+		"another shard moves":               {rollout.Decision{Gate: rollout.GateShardInTransition}, []shard.State{handsOver}, true},
+		"a change waits for its window":     {rollout.Decision{Gate: rollout.GateOutsideMaintenanceWindow}, []shard.State{handsOver}, false},
+		"a change needs another Secret":     {rollout.Decision{Gate: rollout.GateSecretInvalid}, []shard.State{handsOver}, false},
+		"no node accepts the second pod":    {rollout.Decision{Step: rollout.StepAwait, NeedsIntervention: true}, []shard.State{handsOver}, false},
+		"a pod can't hand over":             {rollout.Decision{}, []shard.State{handsOver, stays}, false},
+		"a shard has no pod for the moment": {rollout.Decision{Gate: rollout.GateShardUnavailable}, []shard.State{handsOver, {}}, true},
+	} {
+		if got := plan.CanMove(c.decision, c.shards); got != c.want {
+			t.Errorf("%s: it can move: %t", name, got)
 		}
 	}
 }
