@@ -125,8 +125,9 @@ func UnsupportedVersion(version string, tls v1beta1.TLSSpec, auth v1beta1.AuthSp
 		}
 		v[i] = n
 	}
-	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 3) {
-		return fmt.Sprintf("version %s isn't supported: it has remotely triggered crashes that were fixed in 1.6.3 (CVE-2020-10931, CVE-2020-22570). Use 1.6.3 or newer", version)
+	// "ms" of 1.6.9 has the size in a flag: it would execute the values of a restore, or of items that move, as commands.
+	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 10) {
+		return fmt.Sprintf("version %s isn't supported: it stores items by another syntax than 1.6.10, and 1.6.2 and older crash on requests (CVE-2020-10931, CVE-2020-22570). Use 1.6.10 or newer", version)
 	}
 	isBefore := func(patch int) bool { return v[0] == 1 && v[1] == 6 && v[2] < patch }
 	if auth.IsRequired() && isBefore(44) {

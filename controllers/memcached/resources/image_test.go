@@ -66,12 +66,12 @@ func TestDigestOfTheDefaultImageIsUsedWithoutVersionOnly(t *testing.T) {
 	}
 }
 
-func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
+func TestVersionsThatCrashOrReadOtherCommandsAreUnsupported(t *testing.T) {
 	for version, unsupported := range map[string]bool{
 		"":                             false, // unknown: the shard will report it
 		"1.4.39":                       true,
 		"1.6.2":                        true,
-		"1.6.3":                        false,
+		"1.6.9":                        true, // doc/protocol.txt of 1.6.9 and 1.6.10: "ms"
 		"1.6.18":                       false,
 		"1.6.45":                       false,
 		"1.7.0":                        false,
