@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -38,6 +39,16 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	s.Await("cache", "no other node", func(m *v1beta1.Memcached) error {
 		if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node "+firstNode) || !strings.Contains(u.Message, "node") || m.Status.Shards[0].PodName != pod {
 			return fmt.Errorf("%+v", u)
+		}
+		return nil
+	})
+	s.Eventually("a budget that lets the pod go", func(ctx context.Context) error {
+		var budget policyv1.PodDisruptionBudget
+		if err := k.Get(ctx, s.Key("cache"), &budget); err != nil {
+			return err
+		}
+		if b := budget.Status; b.ExpectedPods != 2 || b.DisruptionsAllowed != 1 {
+			return fmt.Errorf("with the pending pod, it is %+v", b)
 		}
 		return nil
 	})
