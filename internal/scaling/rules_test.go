@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -78,7 +77,8 @@ func TestNumbersAreThoseThatIncrChanges(t *testing.T) {
 	}
 }
 
-// A ring of 25 has fewer points for each server, so shards that stay exchange keys.
+// Each shard from which a key can come is a source, however few keys come from it. A ring of 25 has fewer points for each server, so shards
+// that stay exchange keys.
 func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
 	for _, c := range []struct {
 		ring             string
@@ -87,15 +87,31 @@ func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
 	}{
 		{ring.Jump, 3, 4, 3, "[0 1 2]"}, {ring.Jump, 3, 4, 0, "[]"}, {ring.Jump, 4, 3, 0, "[3]"}, {ring.Rendezvous, 4, 2, 1, "[2 3]"},
 		{ring.Ketama, 3, 4, 3, "[0 1 2]"}, {ring.Ketama, 3, 4, 1, "[]"}, {ring.Modulo, 2, 4, 2, "[0]"}, {ring.Modulo, 2, 4, 0, "[]"},
-		{ring.Modulo, 4, 2, 0, "[2]"}, {ring.Modulo, 3, 4, 0, "[1 2]"},
+		{ring.Modulo, 4, 2, 0, "[2]"}, {ring.Modulo, 3, 4, 0, "[1 2]"}, {ring.Modulo, 2, 6, 5, "[1]"}, {ring.Modulo, 6, 2, 1, "[3 5]"},
 	} {
-		m, err := newMoves(Change{c.ring, servers(c.from), servers(c.to)}, 0, c.target)
-		if got := slices.Sorted(maps.Keys(sources(m))); err != nil || fmt.Sprint(got) != c.want {
-			t.Errorf("%s from %d to %d, shard %d: %v, %v, want %s", c.ring, c.from, c.to, c.target, got, err, c.want)
+		if got := fmt.Sprint(sources(Change{c.ring, servers(c.from), servers(c.to)}, c.target)); got != c.want {
+			t.Errorf("%s from %d to %d, shard %d: %v, want %s", c.ring, c.from, c.to, c.target, got, c.want)
 		}
 	}
-	if m, _ := newMoves(Change{ring.Ketama, servers(24), servers(25)}, 0, 7); len(sources(m)) == 0 {
-		t.Error("shard 7 of 25 gets no keys of others")
+	for _, name := range []string{ring.Jump, ring.Rendezvous, ring.Ketama} {
+		if got := len(sources(Change{name, servers(127), servers(128)}, 127)); got != 127 {
+			t.Errorf("%s from 127 to 128: %d sources of the new shard, want 127", name, got)
+		}
+	}
+	for _, sizes := range [][2]int{{2, 4}, {24, 25}, {25, 24}, {46, 47}, {8, 2}, {3, 6}} {
+		for _, name := range []string{ring.Jump, ring.Rendezvous, ring.Ketama, ring.Modulo} {
+			change := Change{name, servers(sizes[0]), servers(sizes[1])}
+			m, err := newMoves(change, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 5000 {
+				key := fmt.Appendf(nil, "key-%d", i)
+				if from, to := m.from.Shard(key), m.to.Shard(key); from != to && !slices.Contains(sources(change, to), from) {
+					t.Fatalf("%s from %d to %d: shard %d is no source of shard %d", name, sizes[0], sizes[1], from, to)
+				}
+			}
+		}
 	}
 }
 

@@ -3,19 +3,19 @@ package scaling
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
@@ -28,8 +28,6 @@ const (
 	progressInterval = 250 * time.Millisecond
 	// purges is how often items are listed and deleted at most.
 	purges = 3
-	// sampleKeys is how many random keys show from which shards keys come.
-	sampleKeys = 100_000
 )
 
 // Run moves the keys of the target from their old owners. It returns nil when the change is closed. ErrUnproven, ErrNoMemory and
@@ -38,7 +36,7 @@ const (
 func Run(ctx context.Context, t Target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &receiver{Target: t, seed: mathrand.Uint64(), content: maphash.MakeSeed(), sources: map[int]*source{}}
+	r := &receiver{Target: t, seed: rand.Uint64(), content: maphash.MakeSeed(), sources: map[int]*source{}}
 	defer r.close()
 	if err := r.prepare(); err != nil {
 		return err
@@ -142,13 +140,14 @@ type task struct {
 	sum  uint64
 }
 
-// sources returns the shards from which keys come, by ordinal. There are none for a shard that gets no keys.
-func sources(m moves) map[int]bool {
-	found := map[int]bool{}
-	for range sampleKeys {
-		key := []byte(rand.Text())
-		if from := m.from.Shard(key); from != m.target && !found[from] && m.to.Shard(key) == m.target {
-			found[from] = true
+// sources returns the ordinals of the shards from which keys come, and none for a shard that gets no keys.
+func sources(c Change, target int) (found []int) {
+	from, to := len(c.From), len(c.To)
+	for ordinal := range from {
+		none := ordinal < to && target < from || // both stay
+			c.Ring == ring.Modulo && (ordinal-target)%min(from, to) != 0 // of a multiple
+		if ordinal != target && (!none || ring.Reshuffles(c.Ring, from, to)) {
+			found = append(found, ordinal)
 		}
 	}
 	return found
@@ -162,7 +161,7 @@ func (r *receiver) prepare() (err error) {
 	if r.moves, err = newMoves(r.Change, 0, r.Ordinal); err != nil {
 		return err
 	}
-	for ordinal := range sources(r.moves) {
+	for _, ordinal := range sources(r.Change, r.Ordinal) {
 		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal}
 	}
 	return nil

@@ -22,9 +22,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
-// owners are the only source of a change, and the target.
+// owners are the only source of a change, which is shard 1, and the target.
 type owners struct {
 	change   Change
+	ordinals [2]int
 	t        *testing.T
 	network  fake.Network
 	servers  [2]*fake.Server
@@ -46,14 +47,13 @@ type owners struct {
 }
 
 func newOwners(t *testing.T) *owners {
-	s := servers(2)
-	o := &owners{t: t, change: Change{ring.Ketama, s, []string{s[1], s[0]}}}
-	of, err := ring.New(o.change.Ring, o.change.From)
+	o := &owners{t: t, change: Change{ring.Modulo, servers(2), servers(4)}, ordinals: [2]int{theirs: 1, ours: 3}}
+	to, err := ring.New(o.change.Ring, o.change.To)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; len(o.keys) < 50; i++ {
-		if key := fmt.Sprintf("key-%d", i); of.Shard([]byte(key)) == 1 {
+		if key := fmt.Sprintf("key-%d", i); to.Shard([]byte(key)) == o.ordinals[ours] {
 			o.keys = append(o.keys, key)
 		}
 	}
@@ -65,6 +65,9 @@ func newOwners(t *testing.T) *owners {
 	}
 	return o
 }
+
+// leaves lets the source be a shard that leaves, and the target one that stays.
+func (o *owners) leaves() { o.change.To, o.ordinals[ours] = servers(1), 0 }
 
 // serve starts an empty memcached.
 func (o *owners) serve(at side) {
@@ -83,7 +86,7 @@ func (o *owners) memcached(at side) Memcached {
 				o.onDial()
 			}
 			return o.network.DialContext(ctx, network, address)
-		}}, Owner: "owner", Ordinal: int(1 - at),
+		}}, Owner: "owner", Ordinal: o.ordinals[at],
 		Run: func() string {
 			run := o.runs[at].Load()
 			if at == theirs && run != began {
@@ -273,7 +276,7 @@ func TestChangesReachTheOtherOwner(t *testing.T) {
 func TestSourceThatLeavesKeepsItsItems(t *testing.T) {
 	bubble(func(t *testing.T) {
 		o := newOwners(t)
-		o.change.To = servers(1)
+		o.leaves()
 		o.run(func(sweep int) Step { return []Step{Copy, Copy, Copy, Published, Close}[min(sweep, 5)-1] })
 		if theirs, ours := len(o.servers[theirs].Items()), len(o.servers[ours].Items()); theirs != len(o.keys) || ours != theirs || o.progress.Purged > 0 {
 			t.Errorf("the source has %d items, the target %d, of %d: %+v", theirs, ours, len(o.keys), o.progress)
@@ -318,20 +321,32 @@ func TestConnectionsThatMemcachedHasClosedAreOpenedAgain(t *testing.T) {
 func TestCloseOfATargetWithoutPairsLeavesNothingThatMoved(t *testing.T) {
 	bubble(func(t *testing.T) {
 		o := newOwners(t)
+		to, err := ring.New(o.change.Ring, o.change.To)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stay := 0
 		o.run(func(sweep int) Step {
 			if sweep == 1 {
 				return Published // nothing was copied
 			}
 			o.servers[theirs].Clear()
-			for i := range 36_000 {
-				o.servers[ours].Set(fmt.Sprintf("%0245d", i), fake.Item{Value: "old"})
+			for i := range 72_000 {
+				key := fmt.Sprintf("%0245d", i)
+				if to.Shard([]byte(key)) != o.ordinals[ours] {
+					stay++
+				}
+				o.servers[ours].Set(key, fake.Item{Value: "old"})
 			}
 			return Close
 		})
 		for key := range o.servers[ours].Items() {
-			if of, err := ring.New(o.change.Ring, o.change.From); err != nil || of.Shard([]byte(key)) == 1 {
+			if stay--; to.Shard([]byte(key)) == o.ordinals[ours] {
 				t.Fatalf("%s is left, after %d dumps", key, o.dumps)
 			}
+		}
+		if stay != 0 {
+			t.Errorf("%d items of other keys were deleted", stay)
 		}
 		if o.dumps < 2 {
 			t.Errorf("%d dumps for more names than the memory holds", o.dumps)
@@ -343,6 +358,7 @@ func TestMoveWithoutMemoryForTables(t *testing.T) {
 	for at, want := range [2]error{theirs: nil, ours: ErrNoMemory} {
 		bubble(func(t *testing.T) {
 			o := newOwners(t)
+			o.leaves()
 			o.noRoom[at], o.wants = true, want
 			o.run(func(sweep int) Step {
 				if sweep < 3 {
