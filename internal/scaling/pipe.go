@@ -191,7 +191,7 @@ func (p *pipe) flush() error {
 			head, err = protocol.Head{Code: protocol.MetaNotStored}, nil
 		}
 		if p.value = p.value[:0]; err == nil && head.Code == protocol.MetaValue {
-			p.value, err = protocol.ReadValue(p.conn.R, p.value, head.Size)
+			p.value, err = p.read(head.Size)
 		}
 		if err == nil {
 			err = then(head, p.value)
@@ -204,6 +204,18 @@ func (p *pipe) flush() error {
 		p.batch, p.then = batch[:0], then[:0]
 	}
 	return nil
+}
+
+// read returns a value, but nothing of one that is too large to move.
+func (p *pipe) read(size int) ([]byte, error) {
+	if size <= maxValue {
+		return protocol.ReadValue(p.conn.R, p.value, size)
+	}
+	_, err := p.conn.R.Discard(size)
+	if err == nil {
+		err = protocol.EndValue(p.conn.R)
+	}
+	return p.value, err
 }
 
 // barrier returns once memcached has answered all requests.
@@ -228,7 +240,7 @@ func (p *pipe) fetch(key []byte, encoded bool, then func(*item) error) error {
 				return err
 			}
 		}
-		if placeholder := head.Sent && head.Size == 0; head.Code != protocol.MetaValue || head.Stale || head.Won || placeholder || len(value) > maxValue {
+		if placeholder := head.Sent && head.Size == 0; head.Code != protocol.MetaValue || head.Stale || head.Won || placeholder || head.Size > maxValue {
 			return then(nil)
 		}
 		i := &item{key: key, binary: encoded, flags: uint32(head.Flags), cas: head.CAS, value: value}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -405,11 +406,12 @@ func TestUnresolvedPairsAreDeletedAtTheClose(t *testing.T) {
 	}
 }
 
-// What the target can't store is fetched again only when it has changed: it may be large. What it evicts while it copies stays in the source.
+// What the target can't store, or is too large, is fetched again only when it has changed. What it evicts while it copies stays in the source.
 func TestWhatTheTargetHasNoRoomForStaysInTheSource(t *testing.T) {
 	bubble(func(t *testing.T) {
 		o := newOwners(t)
-		large, evicted := o.keys[7], o.keys[8]
+		large, evicted, tooLarge := o.keys[7], o.keys[8], o.keys[9]
+		o.servers[theirs].Set(tooLarge, fake.Item{Value: strings.Repeat("x", maxValue+1)})
 		o.servers[ours].Before = func(request string) string {
 			if strings.HasPrefix(request, "ms "+large+" ") {
 				return "SERVER_ERROR object too large for cache\r\n"
@@ -422,9 +424,9 @@ func TestWhatTheTargetHasNoRoomForStaysInTheSource(t *testing.T) {
 				o.servers[theirs].Set(large, fake.Item{Value: "next"})
 				o.servers[ours].Delete(evicted)
 			case sweep == 12:
-				for _, key := range []string{large, evicted} {
+				for _, key := range []string{large, evicted, tooLarge} {
 					if o.value(theirs, key) == "" || o.value(ours, key) != "" {
-						t.Errorf("%s: the source has %q, the target %q", key, o.value(theirs, key), o.value(ours, key))
+						t.Errorf("%s: the source has %.9q, the target %.9q", key, o.value(theirs, key), o.value(ours, key))
 					}
 				}
 				return Close
@@ -433,8 +435,42 @@ func TestWhatTheTargetHasNoRoomForStaysInTheSource(t *testing.T) {
 			}
 			return Copy
 		})
-		if n := len(o.servers[theirs].Requests("mg " + large + " ")); n != 2 {
-			t.Errorf("the source was requested for the item %d times, want 2", n)
+		for key, want := range map[string]int{large: 2, tooLarge: 1} {
+			if n := len(o.servers[theirs].Requests("mg " + key + " ")); n != want {
+				t.Errorf("the source was requested for the item %d times, want %d", n, want)
+			}
+		}
+	})(t)
+}
+
+// A value can be larger than the memory of the container.
+func TestValueThatIsTooLargeToMoveTakesNoMemory(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		defer o.network.Close()
+		p, err := openPipe(t.Context(), o.memcached(theirs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		var got []int
+		for _, size := range []int{4 * maxValue, maxValue + 1, 5, maxValue} {
+			o.servers[theirs].Set("key", fake.Item{Value: strings.Repeat("x", size)})
+			err := p.fetch([]byte("key"), false, func(found *item) error {
+				if found != nil {
+					got = append(got, len(found.value))
+				}
+				return nil
+			})
+			if err == nil {
+				err = p.barrier()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(got, []int{5, maxValue}) || cap(p.value) > 2*maxValue {
+			t.Errorf("values of %d bytes, in %d bytes of memory", got, cap(p.value))
 		}
 	})(t)
 }
