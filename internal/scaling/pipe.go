@@ -270,7 +270,7 @@ func (p *pipe) purge(ctx context.Context, which func(key []byte) bool, changed b
 		if !ok {
 			return ctx.Err()
 		}
-		size := len(found.Key) + len(found.Value)
+		size := found.Size
 		if p.batch = request; !changed {
 			p.batch = append(strconv.AppendUint(append(request[:len(request)-2], " C"...), found.CAS, 10), "\r\n"...)
 		}

@@ -31,7 +31,7 @@ func Purge(ctx context.Context, m Memcached, name string, servers []string, dryR
 	defer own.close()
 	err = verify(ctx, m, Change{Ring: name, From: servers}, func(item *memfile.Item) {
 		if dryRun && isOrphan(item.Key) {
-			orphans.add(len(item.Key) + len(item.Value))
+			orphans.add(item.Size)
 		}
 	})
 	if errors.Is(err, ErrUnproven) {

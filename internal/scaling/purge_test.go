@@ -70,7 +70,7 @@ func TestPurgeDeletesTheOrphansOfAProvenRing(t *testing.T) {
 					server.Set(c.changed, fake.Item{Value: "newer"})
 				}
 				return scanOf(keys, c.recent)(ctx, order, which, func(item *memfile.Item) error {
-					item.Value, item.CAS = []byte("value"), firstCAS+1+uint64(slices.Index(keys, string(item.Key)))
+					item.Size, item.CAS = len(item.Key)+len("value"), firstCAS+1+uint64(slices.Index(keys, string(item.Key)))
 					return visit(item)
 				})
 			}

@@ -113,7 +113,7 @@ func (o *owners) memcached(at side) Memcached {
 			if at == theirs && o.shown != nil {
 				server = o.shown
 			}
-			server.Each(func(key string, item fake.Item, cas uint64, expires uint32) {
+			server.Each(func(key string, _ fake.Item, cas uint64, expires uint32) {
 				if !which([]byte(key)) {
 					return
 				}
@@ -122,7 +122,7 @@ func (o *owners) memcached(at side) Memcached {
 					err = visit(&memfile.Item{Key: []byte(key), CAS: cas, Expires: expires})
 				}
 				if err == nil && key != o.twice && (o.hidden == nil || !o.hidden(at, key)) {
-					err = visit(&memfile.Item{Key: []byte(key), Value: []byte(item.Value), CAS: cas, Expires: expires})
+					err = visit(&memfile.Item{Key: []byte(key), CAS: cas, Expires: expires})
 				}
 			})
 			if err == nil && o.onScan != nil {

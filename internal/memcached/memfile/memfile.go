@@ -37,6 +37,8 @@ import (
 type Item struct {
 	Key   []byte
 	Value []byte // without the trailing \r\n
+	// Size is that of the key and the value in bytes.
+	Size  int
 	Flags uint32
 	// ExpiresAt is when the item expires; the zero time if it doesn't.
 	ExpiresAt time.Time
@@ -141,7 +143,7 @@ type File struct {
 	io.Closer
 	layout Layout
 	// Which, if any, is called for each item, in each pass, also directly before a visit: the scans visit and count those for which it
-	// returns true.
+	// returns true, without the values of those in more than one chunk.
 	Which func(*Item) bool
 }
 
@@ -395,6 +397,7 @@ func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
 	}
 	s.class = class
 	s.item = Item{
+		Size:       keyLength + length - len(lineEnd),
 		LastAccess: number(chunk, atTime),
 		Expires:    number(chunk, atExpiry),
 		Binary:     flags&flagBinary != 0,
@@ -439,7 +442,7 @@ func (s *scan) parseChunked(chunk []byte, offset int64, class, length int) bool 
 	if !ok || first.class != class {
 		return false
 	}
-	if s.headersOnly || s.skip {
+	if s.headersOnly || s.skip || s.file.Which != nil {
 		return true
 	}
 	s.value = slices.Grow(s.value[:0], length)

@@ -99,6 +99,27 @@ func TestScanOfARecordedFile(t *testing.T) {
 	}
 }
 
+// Which key an item has is known without its value.
+func TestScanOfSomeKeysReadsNoLargeValue(t *testing.T) {
+	data, clock := memory(t)
+	f := &File{reader: bytes.NewReader(data), layout: layout(t, recorded...), Which: func(item *Item) bool { return string(item.Key) != "plain" }}
+	want := maps.Clone(recordedItems)
+	delete(want, "plain")
+	for name, scan := range map[string]func(Clock, func(*Item) error) (Report, error){"in memory order": f.Scan, "coldest first": f.ScanColdFirst, "hottest first": f.ScanHotFirst} {
+		found := map[string]int{}
+		_, err := scan(clock, func(item *Item) error {
+			found[string(item.Key)] = item.Size - len(item.Key)
+			if key := string(item.Key); key == "large" && item.Value != nil || key == "flags" && string(item.Value) != "x" {
+				t.Errorf("%s: the value of %s has %d bytes", name, key, len(item.Value))
+			}
+			return nil
+		})
+		if err != nil || !maps.Equal(found, want) {
+			t.Errorf("%s: found %v: %v", name, found, err)
+		}
+	}
+}
+
 // What doesn't fit is counted, and the other items are found.
 func TestScanOfATornFile(t *testing.T) {
 	data, clock := memory(t)
