@@ -1,16 +1,24 @@
 package format
 
 import (
+	"context"
 	"encoding/xml"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
 	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -84,4 +92,65 @@ func TestDeleteDeletesTheManifestFirst(t *testing.T) {
 	if len(objects) > 0 || len(deleted) < 3 || deleted[0] != "s/manifest.json" {
 		t.Errorf("deleted in this order: %q; left: %q", deleted, objects)
 	}
+}
+
+// deletions is a bucket that only lists objects and deletes them.
+type deletions struct {
+	driver.Bucket
+	objects []string
+	delete  func(key string) error
+}
+
+func (d deletions) ListPaged(context.Context, *driver.ListOptions) (*driver.ListPage, error) {
+	page := &driver.ListPage{}
+	for _, key := range d.objects {
+		page.Objects = append(page.Objects, &driver.ListObject{Key: key})
+	}
+	return page, nil
+}
+
+func (d deletions) Delete(_ context.Context, key string, _ *driver.DeleteOptions) error {
+	return d.delete(key)
+}
+
+func (deletions) ErrorCode(error) gcerrors.ErrorCode { return gcerrors.Unknown }
+func (deletions) ErrorAs(error, any) bool            { return false }
+
+// One after the other, the chunks of a large cache take longer than the Job may.
+func TestChunksAreDeletedAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun, deleted atomic.Int64
+		enough := make(chan struct{})
+		bucket := blob.NewBucket(deletions{delete: func(string) error {
+			if begun.Add(1) == maxDeletions {
+				close(enough)
+			}
+			<-enough
+			deleted.Add(1)
+			return nil
+		}, objects: chunksOf(100)})
+		if err := DeleteAll(t.Context(), bucket, "s"); err != nil || deleted.Load() != 100 {
+			t.Errorf("%d chunks of 100 were deleted, %v", deleted.Load(), err)
+		}
+	})
+}
+
+func TestDeletionFailsWithTheErrorOfAnObject(t *testing.T) {
+	objects := chunksOf(100)
+	bucket := blob.NewBucket(deletions{objects: objects, delete: func(key string) error {
+		if key == objects[50] {
+			return syscall.EROFS
+		}
+		return nil
+	}})
+	if f := wire.AsFailure(DeleteAll(t.Context(), bucket, "s")); f == nil || f.Reason != wire.ReasonStoreReadOnly {
+		t.Errorf("got %v", f)
+	}
+}
+
+func chunksOf(n int) (objects []string) {
+	for i := range n {
+		objects = append(objects, fmt.Sprintf("s/a1b2/000000/%09d.zst", i))
+	}
+	return objects
 }

@@ -156,7 +156,7 @@ func newHTTPClient(caFile string, d dial) (*http.Client, error) {
 		ResponseHeaderTimeout: answerTimeout,
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   16, // more than a run has requests at a time
+		MaxIdleConnsPerHost:   32, // more than a run has requests at a time
 	}
 	return &http.Client{
 		Transport: transport,
