@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gocloud.dev/blob"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
@@ -657,6 +660,44 @@ func TestStoppedSaveLeavesNothing(t *testing.T) {
 			t.Errorf("objects of the attempt before are left: %v", left)
 		}
 	})
+}
+
+// A full store would stay full if a save that failed by itself gave up before its chunks are deleted. A signal leaves it
+// the time until the pod is killed.
+func TestFailedSaveDeletesItsChunksHoweverLongThatTakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		took    time.Duration
+		stopped bool // by a signal amid the deletion
+		left    bool
+	}{
+		"a minute for a chunk":                {time.Minute, false, false},
+		"stopped, ten seconds for a chunk":    {cleanupTimeout - 5*time.Second, true, false},
+		"stopped, twenty seconds for a chunk": {cleanupTimeout + 5*time.Second, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				source := s.shard()
+				for i := range 3000 {
+					source.Set(fmt.Sprintf("key-%d", i), fake.Item{Value: strings.Repeat("x", 4<<10)})
+				}
+				source.at("mg", 2900, source.Clear)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var deletions atomic.Int64
+				bucket := blob.NewBucket(slowStore{bucket: s.bucket, took: c.took, begins: func() {
+					if deletions.Add(1); c.stopped {
+						cancel()
+					}
+				}})
+				_, err := Save(ctx, bucket, taskOf(source), s.options)
+				wantFailure(t, err, wire.ReasonShardLostItems, true, "no snapshot was created")
+				if left := s.objects(); deletions.Load() == 0 || len(left) > 0 != c.left {
+					t.Errorf("after %d deletions it left %v", deletions.Load(), left)
+				}
+			})
+		})
+	}
 }
 
 func TestCopyKeepsItsRateLimits(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
 	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -135,6 +137,54 @@ func (s *setup) objects() (names []string) {
 		names = append(names, object.Key)
 	}
 }
+
+// slowStore is a store that takes a while to delete a chunk.
+type slowStore struct {
+	driver.Bucket
+	bucket *blob.Bucket
+	took   time.Duration
+	// begins is called before each deletion of a chunk.
+	begins func()
+}
+
+func (s slowStore) Delete(ctx context.Context, key string, _ *driver.DeleteOptions) error {
+	if strings.HasSuffix(key, ".zst") {
+		s.begins()
+		select {
+		case <-time.After(s.took):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.bucket.Delete(ctx, key)
+}
+
+func (s slowStore) ListPaged(ctx context.Context, o *driver.ListOptions) (*driver.ListPage, error) {
+	page := &driver.ListPage{}
+	objects, listed := s.bucket.List(&blob.ListOptions{Prefix: o.Prefix}).All(ctx)
+	for object := range objects {
+		page.Objects = append(page.Objects, &driver.ListObject{Key: object.Key, Size: object.Size})
+	}
+	return page, listed()
+}
+
+func (s slowStore) NewRangeReader(ctx context.Context, key string, offset, length int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+	r, err := s.bucket.NewRangeReader(ctx, key, offset, length, nil)
+	return slowStoreReader{r}, err
+}
+
+type slowStoreReader struct{ *blob.Reader }
+
+func (r slowStoreReader) Attributes() *driver.ReaderAttributes {
+	return &driver.ReaderAttributes{Size: r.Size()}
+}
+
+func (s slowStore) NewTypedWriter(ctx context.Context, key, contentType string, o *driver.WriterOptions) (driver.Writer, error) {
+	return s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: contentType, BeforeWrite: o.BeforeWrite})
+}
+
+func (slowStore) ErrorCode(err error) gcerrors.ErrorCode { return gcerrors.Code(err) }
+func (slowStore) ErrorAs(error, any) bool                { return false }
 
 // limitedConn is a connection that is lost after so many bytes of either direction; 0 is no limit.
 type limitedConn struct {

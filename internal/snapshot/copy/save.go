@@ -19,8 +19,8 @@ import (
 const (
 	// maxShards is how many shards are copied at a time: each needs about 15 MiB.
 	maxShards = 4
-	// cleanupTimeout bounds how long a failed save deletes its chunks: Kubernetes kills
-	// the Job's pod after thirty seconds.
+	// cleanupTimeout bounds how long a save that was stopped deletes its chunks: Kubernetes
+	// kills the Job's pod after thirty seconds.
 	cleanupTimeout = 15 * time.Second
 )
 
@@ -104,9 +104,13 @@ func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Opti
 // deleteChunks deletes the chunks of a failed attempt, since a full store would stay
 // full. The next attempt deletes what this one can't.
 func deleteChunks(ctx context.Context, bucket *blob.Bucket, at string, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	if err := format.DeleteAll(ctx, bucket, at); err != nil {
+	err := format.DeleteAll(ctx, bucket, at)
+	if ctx.Err() != nil { // the pod stops
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		err = format.DeleteAll(stopping, bucket, at)
+	}
+	if err != nil {
 		log.Warn("Chunks of a failed snapshot remain in the store", "path", at, "error", err)
 	}
 }

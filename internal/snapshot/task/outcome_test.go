@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func TestOutcomeIsReportedAsReasonAndExitCode(t *testing.T) {
 		{"a final failure", failed(figures, wire.FailFinally(wire.ReasonStoreFull, "it is full")),
 			wire.ExitFinal, wire.ReasonStoreFull, "it is full"},
 		{"an error without a reason", failed(figures, errors.New("odd")), wire.ExitFailed, wire.ReasonJobFailed, "odd"},
-		{"a signal", failed(figures, errors.Join(errStopped, wire.FailFinally(wire.ReasonShardLostItems, "lost"))),
+		{"a signal", failed(figures, errors.Join(errStopped, wire.Fail(wire.ReasonShardUnreachable, "canceled"))),
 			wire.ExitFailed, wire.ReasonJobFailed, errStopped.Error()},
 	}
 	for _, test := range tests {
@@ -112,5 +113,15 @@ func TestTerminationLogIsNotCreated(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Error("it was created")
+	}
+}
+
+// A retry of a save that found a shard without its items would complete a snapshot of what is left.
+func TestFinalFailureOutlivesASignal(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	o := Options{Action: wire.ActionSave, Task: fmt.Sprintf(`{"id":"1","path":"s","store":{"folder":%q}}`, t.TempDir())}
+	if got := o.run(ctx, slog.New(slog.DiscardHandler)); !got.Final || got.Reason != wire.ReasonNoShards {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -89,7 +89,8 @@ func (o Options) run(ctx context.Context, log *slog.Logger) wire.Outcome {
 		outcome.Reason = wire.ReasonSucceeded
 		return outcome
 	}
-	if ctx.Err() != nil {
+	// A final failure stands: the signal came while the save deleted its chunks.
+	if f := wire.AsFailure(err); ctx.Err() != nil && (f == nil || !f.Final) {
 		err = errors.Join(errStopped, err)
 	}
 	return failed(outcome, err)
