@@ -56,7 +56,10 @@ func (obs *observation) NewJob() *batchv1.Job {
 		Prefix: transfer.Restore, Owner: s,
 		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, Basis: obs.Basis(),
 		Resources: s.Spec.Resources, Cache: cacheSize(obs), Memcached: m,
-		Task: snapshotwire.Task{Path: obs.path(), Servers: m.Status.Servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
+		Task: snapshotwire.Task{
+			Path: obs.path(), Memcached: snapshotwire.Memcached{Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)},
+			Servers: m.Status.Servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load,
+		},
 	})
 }
 

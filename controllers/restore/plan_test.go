@@ -227,7 +227,10 @@ func TestJobFillsShards(t *testing.T) {
 			obs := observed(c.edits...)
 			want := obs.Options.Job(transfer.JobSpec{
 				Prefix: transfer.Restore, Owner: obs.restore, Store: obs.Store(), Action: snapshotwire.ActionLoad, Basis: obs.Basis(), Memcached: obs.Memcached, Cache: c.cache,
-				Task: snapshotwire.Task{Path: c.path, Servers: obs.Memcached.Status.Servers, ItemsPerSecond: c.limit, BytesPerSecond: 32 << 20, Load: &c.load},
+				Task: snapshotwire.Task{
+					Path: c.path, Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "m"},
+					Servers: obs.Memcached.Status.Servers, ItemsPerSecond: c.limit, BytesPerSecond: 32 << 20, Load: &c.load,
+				},
 			})
 			if diff := cmp.Diff(want, obs.NewJob()); diff != "" {
 				t.Errorf("the Job (-want +got):\n%s", diff)

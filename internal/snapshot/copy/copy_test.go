@@ -530,6 +530,53 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 	}
 }
 
+// Ketama and Rendezvous hash the names of the servers, which contain those of the Memcached and its namespace.
+func TestRestoreIntoARenamedMemcached(t *testing.T) {
+	ketama := func(task *wire.Task) { task.Load.Ring, task.Load.RingServers = ring.Ketama, task.Servers }
+	for name, c := range map[string]struct {
+		edits  []func(*wire.Task)
+		byRing bool
+	}{
+		"another name":                     {[]func(*wire.Task){ketama, func(task *wire.Task) { task.Memcached.Name = "cache-v2" }}, true},
+		"another namespace":                {[]func(*wire.Task){ketama, func(task *wire.Task) { task.Memcached.Namespace = "staging" }}, true},
+		"the same name in another cluster": {[]func(*wire.Task){ketama, func(task *wire.Task) { task.Memcached.UID = "8" }}, false},
+		"a Job of an older operator":       {[]func(*wire.Task){ketama, func(task *wire.Task) { task.Memcached = wire.Memcached{} }}, false},
+		"hashing isn't declared":           {[]func(*wire.Task){func(task *wire.Task) { task.Memcached.Name = "cache-v2" }}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				sources, targets := s.shards(3), s.shards(3)
+				task := taskOf(targets...)
+				for _, edit := range c.edits {
+					edit(&task)
+				}
+				r, err := ring.New(ring.Ketama, task.Servers)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := []map[string]fake.Item{{}, {}, {}}
+				for i, source := range sources {
+					items := someItems(fmt.Sprintf("shard-%d", i), 500)
+					source.put(items)
+					for key, item := range items {
+						at := i
+						if c.byRing {
+							at = r.Shard([]byte(key))
+						}
+						want[at][key] = item
+					}
+				}
+				s.save(taskOf(sources...))
+				s.load(task)
+				for i, target := range targets {
+					wantItems(t, target, want[i])
+				}
+			})
+		})
+	}
+}
+
 func TestRestoreOfSomeShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(t)

@@ -25,8 +25,8 @@ const (
 )
 
 // Load copies the items of the snapshot at task.Path into task.Servers, shard by shard
-// if the numbers of shards are equal, otherwise by task.Load.Ring. The outcome is valid
-// with an error too.
+// if the numbers of shards are equal and the servers have the same names, otherwise by
+// task.Load.Ring. The outcome is valid with an error too.
 func Load(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (wire.Outcome, error) {
 	o = o.withDefaults()
 	began := time.Now()
@@ -165,7 +165,7 @@ func (l *loader) route() error {
 			return wire.FailFinally(wire.ReasonSizeDiffers, "shard %d doesn't exist; the Memcached has %d shards", shard, want)
 		}
 	}
-	if have == want {
+	if have == want && (l.load.Ring == "" || !l.isRenamed()) {
 		return nil
 	}
 	if l.load.Ring == "" {
@@ -180,6 +180,13 @@ func (l *loader) route() error {
 		return wire.FailFinally(wire.ReasonSizeDiffers, "spec.access.hashing of the Memcached is invalid: %w", err)
 	}
 	return nil
+}
+
+// isRenamed reports whether the Memcached has another name than the snapshot's, so that clients that hash the names of
+// servers look for a key on another shard.
+func (l *loader) isRenamed() bool {
+	from, to := l.manifest.Memcached, l.task.Memcached
+	return to.Name != "" && (from.Namespace != to.Namespace || from.Name != to.Name)
 }
 
 // loadAll loads some shards from some shards of the snapshot, and again those that lost

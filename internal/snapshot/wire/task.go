@@ -59,7 +59,7 @@ type Task struct {
 	Store Store  `json:"store"`
 	// Path of the snapshot in the store.
 	Path string `json:"path"`
-	// Memcached whose items are saved, for the manifest.
+	// Memcached whose items are saved, for the manifest, or which is filled. Loads of operators up to 1.1.0 lack it.
 	Memcached Memcached `json:"memcached,omitzero"`
 	// Servers are the addresses of all shards, as host:port, by ordinal.
 	Servers []string `json:"servers,omitempty"`
@@ -88,7 +88,7 @@ type TLS struct {
 	AllowPlain bool `json:"allowPlain,omitempty"`
 }
 
-// Memcached identifies the Memcached whose items are saved.
+// Memcached identifies a Memcached. Only that of a save has a version.
 type Memcached struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -107,7 +107,8 @@ type Load struct {
 	// Shards to restore, by ordinal; empty means all.
 	Shards []int `json:"shards,omitempty"`
 	// Ring is the name of a ring of package ring. It maps keys to shards if the snapshot
-	// has a different number of shards, which is an error without a ring.
+	// is of a Memcached with another name or namespace, or has a different number of
+	// shards, which is an error without a ring.
 	Ring string `json:"ring,omitempty"`
 	// RingServers are the names that clients use for the servers, by ordinal.
 	RingServers []string `json:"ringServers,omitempty"`
