@@ -259,6 +259,31 @@ func TestShardThatStaysUnreachableFailsTheCopy(t *testing.T) {
 	}
 }
 
+// A node that is lost silently leaves more bytes without an answer than all shards may have, so that the next item waits for
+// them. The failure must release them.
+func TestLoadFailsIfTheShardFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		source, target := s.shard(), s.shard()
+		for i := range 3 * maxUnanswered >> 20 {
+			source.Set(fmt.Sprintf("key-%d", i), fake.Item{Value: strings.Repeat("x", 1<<20)})
+		}
+		s.save(taskOf(source))
+		var silent atomic.Bool
+		target.Before = func(request string) string {
+			if strings.HasPrefix(request, "ms ") {
+				silent.Store(true)
+			}
+			if silent.Load() {
+				<-t.Context().Done()
+			}
+			return ""
+		}
+		_, err := Load(t.Context(), s.bucket, taskOf(target), s.options)
+		wantFailure(t, err, wire.ReasonShardUnreachable, false, "is unreachable")
+	})
+}
+
 // user sets the only user's password.
 func (s *setup) user(password string) {
 	s.t.Helper()

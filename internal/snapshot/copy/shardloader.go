@@ -109,6 +109,7 @@ func (s *shardLoader) open(ctx context.Context) error {
 		defer close(s.done)
 		defer s.guard.close()
 		s.err = s.pipeline.run(ctx)
+		s.release(s.acquired.Load()) // of requests that never got an answer: put may wait for it
 	}()
 	return nil
 }
@@ -284,7 +285,7 @@ func (s *shardLoader) finish(ctx context.Context) error {
 	close(s.queue)
 	s.mu.Unlock()
 	<-s.done
-	s.release(s.acquired.Load()) // of requests that never got an answer
+	s.release(s.acquired.Load()) // of a batch that was queued after the pipeline had stopped
 	if s.err != nil {
 		return s.err
 	}
