@@ -69,6 +69,8 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 		p := wait(obs, state.Message)
 		p.Actions.EndPod = state.EndPod
 		return p
+	case obs.Options.Restrictions.StoreViolation(b.Spec.Store) != "": // a user can write the record of a backup that never ran
+		return abandon(obs, obs.Options.Restrictions.StoreViolation(b.Spec.Store))
 	case rejection == nil:
 		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Create: deletionJob(obs), RequeueAfter: deletionPoll}}
 	case apiserver.IsTerminating(rejection) || age >= deletionTimeout:

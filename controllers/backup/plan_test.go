@@ -206,6 +206,17 @@ func TestDeletionOfSnapshot(t *testing.T) {
 	deletion := func(o transfer.JobObservation) func(*observation) {
 		return func(obs *observation) { obs.deletion = o }
 	}
+	restricted := func(secret string) func(*observation) {
+		return func(obs *observation) {
+			obs.backup.Spec.Store = v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "b00", CredentialsSecretName: secret}}
+			var err error
+			if obs.Options.Restrictions, err = resources.ParseRestrictions(func(name string) string {
+				return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-"}[name]
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	copies := func(o transfer.JobObservation) func(*observation) {
 		return func(obs *observation) { obs.Job = o }
 	}
@@ -243,6 +254,8 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		"the Job that deletes is rejected":   {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
 		"it is rejected for ten minutes":     {[]func(*observation){ran}, deletionTimeout, released, v1beta1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
 		"the namespace is being deleted":     {[]func(*observation){ran}, 0, released, v1beta1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
+		"the settings don't allow its store": {[]func(*observation){ran, restricted("admin")}, 0, released, v1beta1.EventSnapshotRetained, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES", transfer.NoAction, 0, nil},
+		"the settings allow its store":       {[]func(*observation){ran, restricted("memcached-s3")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"its Memcached was deleted":          {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
