@@ -3,10 +3,10 @@ package backup
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -54,11 +54,12 @@ func activeRestores(ctx context.Context, from client.Reader, b *v1beta1.Memcache
 	return names, nil
 }
 
-// reads reports whether a restore reads the snapshot of a backup, by either reference.
+// reads reports whether a restore reads the snapshot of a backup, by either reference. The last element of a path is unique, and the
+// others may be in the store instead, which has many spellings.
 func reads(restore *v1beta1.MemcachedRestore, b *v1beta1.MemcachedBackup) bool {
 	if restore.Spec.BackupRef != nil {
 		return restore.Spec.BackupRef.Name == b.Name
 	}
 	s := restore.Spec.Snapshot
-	return s != nil && s.Path == transfer.SnapshotPath(b) && equality.Semantic.DeepEqual(s.Store, b.Spec.Store)
+	return s != nil && path.Base(s.Path) == path.Base(transfer.SnapshotPath(b))
 }

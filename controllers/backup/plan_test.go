@@ -313,21 +313,26 @@ func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 	byName := func(name string) func(*v1beta1.MemcachedRestoreSpec) {
 		return func(s *v1beta1.MemcachedRestoreSpec) { s.BackupRef = &v1beta1.BackupReference{Name: name} }
 	}
-	byPath := func(path, claim string) func(*v1beta1.MemcachedRestoreSpec) {
+	byPath := func(path, subPath string) func(*v1beta1.MemcachedRestoreSpec) {
 		return func(s *v1beta1.MemcachedRestoreSpec) {
-			store := *b.Spec.Store.DeepCopy()
-			store.PersistentVolumeClaim.ClaimName = claim
+			store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: subPath}}
 			s.Snapshot = &v1beta1.SnapshotSource{Path: path, Store: store}
 		}
 	}
+	b.Spec.Store.PersistentVolumeClaim.FSGroup = new(int64(65532)) // a restore needs none
 	path := transfer.SnapshotPath(b)
-	restores := []client.Object{restore("by-name", v1beta1.TransferRunning, byName("nightly")), restore("by-path", v1beta1.TransferRunning, byPath(path, "snapshots")),
+	restores := []client.Object{restore("by-name", v1beta1.TransferRunning, byName("nightly")), restore("by-path", v1beta1.TransferRunning, byPath(path, "cache")),
+		restore("by-path-with-a-slash", v1beta1.TransferRunning, byPath(path+"/", "cache/")),
+		restore("by-path-with-the-prefix", v1beta1.TransferRunning, byPath("cache/"+path, "")), restore("by-path-without-the-namespace", v1beta1.TransferRunning, byPath(strings.TrimPrefix(path, "team/"), "cache/team")),
 		restore("complete", v1beta1.TransferComplete, byName("nightly")), restore("pending", v1beta1.TransferPending, byName("nightly")),
-		restore("of-another", v1beta1.TransferRunning, byName("weekly")), restore("another-path", v1beta1.TransferRunning, byPath("other", "snapshots")),
-		restore("another-store", v1beta1.TransferRunning, byPath(path, "other")), restore("neither", v1beta1.TransferRunning, func(*v1beta1.MemcachedRestoreSpec) {})}
+		restore("of-another", v1beta1.TransferRunning, byName("weekly")), restore("another-path", v1beta1.TransferRunning, byPath("team/cache/nightly-22222222", "cache")),
+		restore("neither", v1beta1.TransferRunning, func(*v1beta1.MemcachedRestoreSpec) {})}
 	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(restores...).Build()
 	empty := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
-	want := []string{"MemcachedRestore by-name", "MemcachedRestore by-path"}
+	var want []string
+	for _, name := range []string{"by-name", "by-path", "by-path-with-a-slash", "by-path-with-the-prefix", "by-path-without-the-namespace"} {
+		want = append(want, "MemcachedRestore "+name)
+	}
 	// What the cache lacks is read from the API server before a Job deletes the snapshot.
 	r := transfer.Observer{Cache: empty, API: live}
 	obs, err := observe(t.Context(), r, transfer.Observation{Object: b, Now: now})
