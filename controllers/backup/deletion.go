@@ -91,9 +91,13 @@ func release(obs *observation, events ...event.Event) transfer.Plan {
 	return transfer.Plan{Status: obs.LastStatus(), Events: events, Actions: transfer.Actions{Finalizer: transfer.RemoveFinalizer}}
 }
 
-// abandon lets the backup disappear, and reports that its snapshot stays.
+// abandon lets the backup disappear, and reports what stays: the snapshot, or what its Job has not deleted yet, which can't be restored.
 func abandon(obs *observation, reason string) transfer.Plan {
-	return release(obs, event.Warning(v1beta1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location(obs.backup), reason))
+	what := "kept the snapshot in"
+	if transfer.Evaluate(obs.deletion, obs.backup.Spec.Store).Started {
+		what = "data of the snapshot may remain in"
+	}
+	return release(obs, event.Warning(v1beta1.EventSnapshotRetained, what+" %s, because it could not be deleted: %s", location(obs.backup), reason))
 }
 
 func location(b *v1beta1.MemcachedBackup) string {
