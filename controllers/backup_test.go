@@ -157,6 +157,18 @@ func TestCopyOfTransferRuns(t *testing.T) {
 	}
 }
 
+// A spec can't change, so users recreate a backup from an export that they have edited.
+func TestTransferThatIsRecreatedWithAnotherSpecRuns(t *testing.T) {
+	w := newWorld(t)
+	w.memcached("other", 1)
+	w.recreate(w.backedUp(1), func(o client.Object) { o.(*v1beta1.MemcachedBackup).Spec.MemcachedRef.Name = "other" })
+	b := w.backup("nightly")
+	w.wantEnd(b.Status.TransferStatus, v1beta1.TransferComplete, v1beta1.ReasonSucceeded, "")
+	if b.Status.Snapshot.Path != transfer.SnapshotPath(b) || w.jobs.Created["save"] != 2 {
+		t.Errorf("its snapshot is at %s, and %d pods saved", b.Status.Snapshot.Path, w.jobs.Created["save"])
+	}
+}
+
 func TestDecisionsAreLoggedOnce(t *testing.T) {
 	w := newWorld(t)
 	var lines []string

@@ -19,6 +19,9 @@ import (
 type record struct {
 	// Name of the object. A copy with another name is another transfer.
 	Name string `json:"name"`
+	// Of is what the object copies from where to where. An object that names something else is another transfer, too. Records of
+	// release 1.1.0 lack it.
+	Of string `json:"of,omitempty"`
 	// UID under which it has run.
 	UID types.UID `json:"uid"`
 	// Basis of the Memcached's pods, which may be deleted before the snapshot of its backup.
@@ -27,18 +30,34 @@ type record struct {
 	Status *Status `json:"status,omitempty"`
 }
 
-// recordOf returns the record of an object; it is empty when there is none, or that of an object with another name.
+// recordOf returns the record of an object; it is empty when there is none, or that of another transfer.
 func recordOf(o client.Object) record {
 	var r record
-	if err := json.Unmarshal([]byte(o.GetAnnotations()[annotations.Transfer]), &r); err != nil || r.Name != o.GetName() {
+	if err := json.Unmarshal([]byte(o.GetAnnotations()[annotations.Transfer]), &r); err != nil || r.Name != o.GetName() || r.Of != "" && r.Of != subject(o) {
 		return record{}
 	}
 	return r
 }
 
+// subject returns what a transfer copies from where to where.
+func subject(o client.Object) string {
+	var place string
+	switch o := o.(type) {
+	case *v1beta1.MemcachedBackup:
+		place = Describe(o.Spec.Store, "")
+	case *v1beta1.MemcachedRestore:
+		if ref := o.Spec.BackupRef; ref != nil {
+			place = "MemcachedBackup " + ref.Name
+		} else if s := o.Spec.Snapshot; s != nil {
+			place = Describe(s.Store, s.Path)
+		}
+	}
+	return "Memcached " + transferOf(o).memcached + ", " + place
+}
+
 // setRecord records the basis of the pods of a backup, and a status that is final.
 func setRecord(o client.Object, m *v1beta1.Memcached, s Status) {
-	r := record{Name: o.GetName(), UID: o.GetUID(), Basis: recordOf(o).Basis}
+	r := record{Name: o.GetName(), Of: subject(o), UID: o.GetUID(), Basis: recordOf(o).Basis}
 	if m != nil && transferOf(o).prefix == Backup {
 		r.Basis = resources.BasisOf(&m.Spec)
 	}

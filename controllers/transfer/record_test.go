@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -39,6 +40,47 @@ func TestRecordRestoresOnlyAFinalStatusOfTheSameName(t *testing.T) {
 		b.Status.Phase = v1beta1.TransferFailed
 		if _, ok := recorded(b, now); ok {
 			t.Errorf("%s replaces a final status", text)
+		}
+	}
+}
+
+// A tool or a user may recreate an object from an export whose spec was edited. The texts are in the objects of users.
+func TestRecordOfAnotherTransferIsIgnored(t *testing.T) {
+	backup := func(memcached string, store v1beta1.SnapshotStore) client.Object {
+		b := owner.DeepCopy()
+		b.Spec.MemcachedRef.Name, b.Spec.Store = memcached, store
+		return b
+	}
+	restore := func(memcached string, ref *v1beta1.BackupReference, source *v1beta1.SnapshotSource) client.Object {
+		r := restoreOwner.DeepCopy()
+		r.Spec.MemcachedRef.Name, r.Spec.BackupRef, r.Spec.Snapshot = memcached, ref, source
+		return r
+	}
+	nightly, weekly := &v1beta1.BackupReference{Name: "nightly"}, &v1beta1.BackupReference{Name: "weekly"}
+	for of, c := range map[string]struct {
+		object client.Object
+		others []client.Object
+	}{
+		"Memcached cache, directory cache/a of PersistentVolumeClaim snapshots": {backup("cache", claim), []client.Object{backup("other", claim), backup("cache", s3)}},
+		"Memcached cache, s3://snapshots/cache at https://minio.storage.svc:9000": {backup("cache", s3), []client.Object{
+			backup("cache", v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "snapshots", Prefix: "cache"}}), backup("cache", v1beta1.SnapshotStore{})}},
+		"Memcached cache, MemcachedBackup nightly": {restore("cache", nightly, nil), []client.Object{
+			restore("other", nightly, nil), restore("cache", weekly, nil), restore("cache", nil, &v1beta1.SnapshotSource{Store: claim, Path: "nightly"}), restore("cache", nil, nil)}},
+		"Memcached cache, directory cache/a/p of PersistentVolumeClaim snapshots": {restore("cache", nil, &v1beta1.SnapshotSource{Store: claim, Path: "p"}), []client.Object{
+			restore("cache", nil, &v1beta1.SnapshotSource{Store: claim, Path: "q"}), restore("cache", nil, &v1beta1.SnapshotSource{Store: s3, Path: "p"})}},
+	} {
+		setRecord(c.object, nil, Status{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferComplete}})
+		if got := recordOf(c.object).Of; got != of {
+			t.Errorf("the record is of %q, want %q", got, of)
+		}
+		if _, ok := recorded(c.object, now); !ok {
+			t.Errorf("%s runs again", of)
+		}
+		for i, other := range c.others {
+			other.SetAnnotations(c.object.GetAnnotations())
+			if _, ok := recorded(other, now); ok {
+				t.Errorf("%s: object %d of another transfer does not run", of, i)
+			}
 		}
 	}
 }

@@ -96,7 +96,7 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 	switch {
 	case obs.Foreign:
 		return JobState{Stage: Foreign, Reason: v1beta1.ReasonJobCannotStart,
-			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Delete that Job and recreate this object", obs.Name)}
+			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Create another backup or restore", obs.Name)}
 	case job == nil:
 		return JobState{Stage: Absent}
 	case isFinished(job):
@@ -206,7 +206,7 @@ func reportedState(obs JobObservation) JobState {
 	case outcome == nil:
 		return JobState{Stage: Failed, Reason: v1beta1.ReasonJobFailed,
 			Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
-				"Recreate this object", obs.Name)}
+				"Create another backup or restore", obs.Name)}
 	case outcome.Reason != v1beta1.ReasonSucceeded:
 		return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
 	default:
@@ -251,7 +251,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 	case t != nil:
 		message = fmt.Sprintf("pod %s failed: %s, exit code %d. See its log: %s", pod.Name, t.Reason, t.ExitCode, strings.TrimSpace(t.Message))
 	default:
-		message = fmt.Sprintf("pod %s failed without a termination message. Recreate this object", pod.Name)
+		message = fmt.Sprintf("pod %s failed without a termination message. Create another backup or restore", pod.Name)
 	}
 	return v1beta1.ReasonJobFailed, message, nil
 }

@@ -76,10 +76,14 @@ func storeEnvironment(s v1beta1.SnapshotStore) []corev1.EnvVar {
 	return all
 }
 
-// Describe returns the location of a path in a store, for a message.
+// Describe returns the location of a path in a store, for messages. Records have it, too: with another text, transfers that are
+// recreated would run again.
 func Describe(s v1beta1.SnapshotStore, name string) string {
 	if claim := s.PersistentVolumeClaim; claim != nil {
 		return "directory " + path.Join(claim.SubPath, name) + " of PersistentVolumeClaim " + claim.ClaimName
+	}
+	if s.S3 == nil {
+		return name
 	}
 	at := "s3://" + path.Join(s.S3.Bucket, s.S3.Prefix, name)
 	if s.S3.Endpoint != "" {
