@@ -96,10 +96,10 @@ func TestPurgeWaitsOrSaysWhatToDo(t *testing.T) {
 			obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
 		}, v1beta1.TransferPending, "MemcachedRestore fill"},
 		"a list was just published": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{LastChangeTime: metav1.NewTime(obs.Now.Add(-119 * time.Second))}
+			obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{LastChangeTime: metav1.NewTime(obs.Now.Add(-179 * time.Second))}
 		}, v1beta1.TransferPending, "all clients have the new list"},
 		"a list was published": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{LastChangeTime: metav1.NewTime(obs.Now.Add(-120 * time.Second))}
+			obs.Memcached.Status.Discovery = &v1beta1.DiscoveryStatus{LastChangeTime: metav1.NewTime(obs.Now.Add(-180 * time.Second))}
 		}, v1beta1.TransferRunning, ""},
 		"items move": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Scaling = &v1beta1.ScalingStatus{From: 2, To: 2, Step: v1beta1.ScalingFinishing}

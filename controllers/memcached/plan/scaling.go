@@ -26,8 +26,9 @@ import (
 const (
 	// scalingPoll is how often the agents of the targets are queried, and switchPoll while clients get the new list.
 	scalingPoll, switchPoll = 2 * time.Second, 30 * time.Second
-	// discoverySwitch is after how many seconds all clients of auto discovery have read a list.
-	discoverySwitch = 120
+	// discoverySwitch is after how many seconds all clients of auto discovery have read a list: they read it every minute, and the kubelet
+	// of a pod can miss it for 90 seconds.
+	discoverySwitch = 180
 )
 
 // requestedSteps are the steps that the targets are requested to complete.
@@ -57,7 +58,11 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 				p.requests[ordinal] = options.ScalingRequest(m, current, ordinal, step)
 			}
 		}
-		p.Status, p.Actions.RequeueAfter = current, scalingPoll
+		if p.Status, p.Actions.RequeueAfter = current, scalingPoll; p.asksOtherwise(obs) {
+			p.requests = map[int]string{}
+			p.restart(obs, "the ring of spec.access.hashing has changed")
+			break
+		}
 		p.advance(obs, shards, options)
 	case p.Status == nil || m.Status.Size != p.Status.To || obs.HasRemains:
 	case p.Status.To != resources.Size(m):
@@ -119,6 +124,33 @@ func beginScaling(m *v1beta1.Memcached, from int32, now time.Time) *v1beta1.Scal
 		p.finish(reason)
 	}
 	return p.Status
+}
+
+// asksOtherwise reports whether a target was requested to move the keys of another ring: in no step but the first does it verify that keys
+// are where the ring says.
+func (p *Scaling) asksOtherwise(obs *observation.Observation) bool {
+	for ordinal, name := range obs.Names {
+		want, err := agentwire.ParseScaling(p.requests[ordinal])
+		if err != nil || want == nil {
+			continue
+		}
+		for _, pod := range obs.Pods[name] {
+			has, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
+			if err == nil && has != nil && has.ID == want.ID && (has.Ring != want.Ring || !slices.Equal(has.From, want.From) || !slices.Equal(has.To, want.To)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// restart begins a change again, or finishes it with a problem if shards compare their items already.
+func (p *Scaling) restart(obs *observation.Observation, problem string) {
+	if p.Status.Step == v1beta1.ScalingPreparing || p.Status.Step == v1beta1.ScalingCopying {
+		p.Status = beginScaling(obs.Memcached, p.Status.From, obs.Now)
+	} else {
+		p.finish(problem)
+	}
 }
 
 // finish leaves the shards of the new size, and nothing else. With a problem, clients miss items on their new shards.

@@ -452,6 +452,30 @@ func TestScalingWaitsUntilTheShardsCanTakePart(t *testing.T) {
 	}
 }
 
+// Only a target that copies verifies the ring.
+func TestChangeOfTheRingEndsAScaling(t *testing.T) {
+	for step, want := range map[v1beta1.ScalingStep]v1beta1.ScalingStep{
+		v1beta1.ScalingCopying: v1beta1.ScalingPreparing, v1beta1.ScalingPublishing: v1beta1.ScalingFinishing,
+		v1beta1.ScalingWaiting: v1beta1.ScalingFinishing, v1beta1.ScalingClosing: v1beta1.ScalingFinishing,
+	} {
+		for name, change := range map[string]func(*v1beta1.Hashing){
+			"algorithm": func(h *v1beta1.Hashing) { h.Algorithm = v1beta1.HashJump },
+			"names":     func(h *v1beta1.Hashing) { h.ServerNameTemplate = "{shard}" },
+		} {
+			obs := during(t, 2, 3, step)
+			for _, patch := range plantest.Plan(obs).Actions.Patch {
+				if request, ok := patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling].(string); ok {
+					metav1.SetMetaDataAnnotation(&patch.Pod.ObjectMeta, annotations.Scaling, request)
+				}
+			}
+			change(obs.Memcached.Spec.Access.Hashing)
+			if s := plantest.Plan(obs).Scaling.Status; s.Step != want || (s.Problem != "") != (want == v1beta1.ScalingFinishing) {
+				t.Errorf("%s, other %s: %+v", step, name, s)
+			}
+		}
+	}
+}
+
 func TestClientsHaveTheNewList(t *testing.T) {
 	discovers := func(obs *observation.Observation, size int32, ago time.Duration) {
 		obs.Memcached.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache
@@ -472,13 +496,13 @@ func TestClientsHaveTheNewList(t *testing.T) {
 		"the time is over":        {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.SwitchSeconds = new(int32(60)) }, true, false, 0},
 		"the time isn't over":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.SwitchSeconds = new(int32(70)) }, false, false, 10 * time.Second},
 		"discovery, a minute ago": {func(obs *observation.Observation) { discovers(obs, 3, time.Minute) }, false, false, 30 * time.Second},
-		"discovery, two minutes ago": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-2 * time.Minute)
-			discovers(obs, 3, 2*time.Minute)
+		"discovery, three minutes ago": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-3 * time.Minute)
+			discovers(obs, 3, 3*time.Minute)
 		}, true, false, 0},
 		"discovery lists the new one later": {func(obs *observation.Observation) {
-			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-2 * time.Minute)
-			discovers(obs, 3, 100*time.Second)
+			obs.Memcached.Status.Scaling.PublishTime.Time = obs.Now.Add(-3 * time.Minute)
+			discovers(obs, 3, 160*time.Second)
 		}, false, false, 20 * time.Second},
 		"discovery lists the former ones": {func(obs *observation.Observation) { confirms(obs, "id"); discovers(obs, 2, time.Hour) }, false, false, 2 * time.Second},
 		"the records have others": {func(obs *observation.Observation) {
