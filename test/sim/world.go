@@ -2,12 +2,14 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
@@ -301,11 +303,19 @@ func (w *World) Rest() {
 		}
 		before := w.writes
 		busy := w.Round()
-		if quiet++; busy || w.writes != before {
+		if quiet++; busy || w.writes != before || w.clientsSwitch() {
 			quiet = 0
 		}
 	}
 	w.watchSteadyState()
+}
+
+// clientsSwitch reports whether the operator waits for a time after which clients have another list of shards.
+func (w *World) clientsSwitch() bool {
+	return slices.ContainsFunc(simtest.All[*v1beta1.Memcached](w.Server), func(m *v1beta1.Memcached) bool {
+		s := m.Status.Scaling
+		return s != nil && s.Step == v1beta1.ScalingWaiting && w.Clock.Now().Before(s.PublishTime.Add(v1beta1.Seconds(m.Spec.Scaling.SwitchSeconds, 0)))
+	})
 }
 
 // Round is a second in which everybody does what there is to do. It reports whether

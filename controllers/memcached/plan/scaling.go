@@ -61,7 +61,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		if p.Status, p.Actions.RequeueAfter = current, scalingPoll; p.asksOtherwise(obs) {
 			p.requests = map[int]string{}
 			p.restart(obs, "the ring of spec.access.hashing has changed")
-			break
+			return p // the status has the step before a request is withdrawn
 		}
 		p.advance(obs, shards, options)
 	case p.Status == nil || m.Status.Size != p.Status.To || obs.HasRemains:
@@ -166,6 +166,7 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 		p.Status = beginScaling(m, s.From, obs.Now)
 		return
 	}
+	publishing := fmt.Sprintf("publishing the list of %d shards", s.To)
 	var reports targetReports
 	if is(v1beta1.ScalingPreparing) {
 		if reports = preparation(obs, shards); reports.waiting != "" {
@@ -186,7 +187,9 @@ func (p *Scaling) advance(obs *observation.Observation, shards []shard.State, op
 	case reports.problems == reports.targets && is(v1beta1.ScalingPreparing, v1beta1.ScalingCopying, v1beta1.ScalingPublishing):
 		p.finish(reports.problem)
 	case is(v1beta1.ScalingWaiting) && !isOffered(obs, s):
-		s.Message, s.PublishTime = fmt.Sprintf("publishing the list of %d shards", s.To), new(metav1.NewTime(obs.Now.Truncate(time.Second)))
+		s.Message = publishing
+	case is(v1beta1.ScalingWaiting) && m.Status.Scaling.Message == publishing: // the time begins when clients can have the list
+		s.PublishTime = new(metav1.NewTime(obs.Now.Truncate(time.Second)))
 	case is(v1beta1.ScalingWaiting):
 		at, why := switchedAt(obs, s)
 		s.Message, p.WaitsForUser, p.Actions.RequeueAfter = why, at.IsZero(), switchPoll

@@ -526,8 +526,12 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			if closes := p.Status.Step == v1beta1.ScalingClosing; closes != c.closes || p.WaitsForUser != c.asks || strings.Contains(p.Status.Message, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id") != c.asks {
 				t.Errorf("it waits for the user: %t, %+v", p.WaitsForUser, p.Status)
 			}
-			if publishes := strings.HasPrefix(p.Status.Message, "publishing"); publishes != p.Status.PublishTime.Time.Equal(obs.Now) {
-				t.Errorf("the time begins with the publication: %+v", p.Status)
+			if strings.HasPrefix(p.Status.Message, "publishing") {
+				published := during(t, 2, 3, v1beta1.ScalingWaiting)
+				published.Memcached.Status.Scaling = p.Status
+				if next := plantest.Plan(published).Scaling.Status; p.Status.PublishTime.Time.Equal(obs.Now) || !next.PublishTime.Time.Equal(obs.Now) || next.Step != v1beta1.ScalingWaiting {
+					t.Errorf("the time begins with the publication: %+v, then %+v", p.Status, next)
+				}
 			}
 			if !c.closes && p.Actions.RequeueAfter != c.after {
 				t.Errorf("again in %s, want %s", p.Actions.RequeueAfter, c.after)
