@@ -34,7 +34,7 @@ func TestChangedSecretsAreLoadedWithoutARestart(t *testing.T) {
 		logins.Put(users("second"))
 		after := p.awaitStatus("loaded", func(s wire.Status) bool {
 			c := s.Secrets.Certificate
-			return c.SHA256 != before.Secrets.Certificate.SHA256 && c.SHA256 == c.Offered && strings.Contains(p.log.String(), "memcached has loaded the users")
+			return c.SHA256 != before.Secrets.Certificate.SHA256 && strings.Contains(p.log.String(), "memcached has loaded the users")
 		})
 		if c := after.Secrets.Certificate; after.PID != before.PID || !strings.Contains(c.RestartRequired, "whose key is of type RSA") {
 			t.Errorf("%+v", after)

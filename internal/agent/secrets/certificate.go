@@ -77,6 +77,9 @@ func (c *certificate) attributes() []any {
 
 func (c *certificate) fingerprint() string { return fingerprint(c.leaf.Raw) }
 
+// identity is another one if the CAs are others: memcached restarts once for each, as it keeps accepting a CA that was removed.
+func (c *certificate) identity() string { return fingerprint(slices.Concat(c.leaf.Raw, c.ca)) }
+
 func fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -147,7 +147,7 @@ func (s *Set) Status() *wire.Secrets {
 		c.SHA256, c.NotBefore, c.NotAfter = used.fingerprint(), used.leaf.NotBefore, used.leaf.NotAfter
 	}
 	if c.Error == "" && s.certificate.offered != nil {
-		c.Offered = s.certificate.offered.fingerprint()
+		c.Offered = s.certificate.offered.identity()
 	}
 	return &wire.Secrets{Certificate: c, Users: wire.Users{Error: s.users.failure()}}
 }

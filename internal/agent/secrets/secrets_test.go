@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func TestChangedSecretIsLoaded(t *testing.T) {
 				m.poll(loadTimeout + soon)
 				status = m.Status()
 				want := parse(t, second).fingerprint()
-				if s := status.Certificate; s.Error != "" || s.RestartRequired != "" || s.SHA256 != want || s.Offered != want {
+				if s := status.Certificate; s.Error != "" || s.RestartRequired != "" || s.SHA256 != want || s.Offered != parse(t, second).identity() {
 					t.Errorf("%+v\n%s", s, m.log)
 				}
 				if status.Users.Error != "" || m.users["shop"] != "second" {
@@ -125,18 +126,42 @@ func TestResultOfAFormerMemcachedSaysNothingAboutTheNextOne(t *testing.T) {
 	}
 }
 
-// The kubelet removes the files when a Secret is deleted.
+// The kubelet removes the files when a Secret is deleted. That of a binding stays.
 func TestDeletedSecretRevokesNoUser(t *testing.T) {
+	for name, left := range map[string]map[string][]byte{"no user": nil, "a binding": {"binding": []byte("its-password")}} {
+		t.Run(name+" is left", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := usersWith("first")
+				maps.Copy(all, left)
+				users := testvolume.New(t, all)
+				m := start(t, Volumes{Users: users.Dir}, "-Y", "users")
+				users.Put(left)
+				m.poll(soon)
+				if u := m.Status().Users; u.Error == "" || m.users["shop"] != "first" {
+					t.Errorf("%+v, memcached has the users %v", u, m.users)
+				}
+				if m.restart("-Y", "users"); m.users["shop"] != "first" {
+					t.Errorf("after a restart memcached has the users %v", m.users)
+				}
+			})
+		})
+	}
+}
+
+// The operator restarts memcached once for what the Secret offers: it keeps accepting a CA that was removed.
+func TestOtherCAsAreAnotherOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		users := testvolume.New(t, usersWith("first"))
-		m := start(t, Volumes{Users: users.Dir}, "-Y", "users")
-		users.Put(nil)
+		ca := testcert.NewCA("shards")
+		both := issue(ca, testcert.Options{})
+		volume := testvolume.New(t, both)
+		m := start(t, Volumes{Certificate: volume.Dir}, "-Z")
+		before := m.Status().Certificate
+		more := maps.Clone(both)
+		more["ca.crt"] = slices.Concat(both["ca.crt"], testcert.NewCA("other").PEM())
+		volume.Put(more)
 		m.poll(soon)
-		if u := m.Status().Users; u.Error == "" || m.users["shop"] != "first" {
-			t.Errorf("%+v, memcached has the users %v", u, m.users)
-		}
-		if m.restart("-Y", "users"); m.users["shop"] != "first" {
-			t.Errorf("after a restart memcached has the users %v", m.users)
+		if after := m.Status().Certificate; after.Offered == before.Offered || after.Offered == "" || after.SHA256 != before.SHA256 {
+			t.Errorf("%+v, before %+v", after, before)
 		}
 	})
 }

@@ -201,7 +201,7 @@ type Certificate struct {
 	SHA256    string    `json:"sha256,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
-	// Offered is the fingerprint of the certificate in the Secret; empty if it can't be used.
+	// Offered identifies the certificate and the CAs in the Secret; empty if they can't be used.
 	Offered string `json:"offered,omitempty"`
 	// RestartRequired is a message for the user that says why memcached has to restart before it
 	// serves what the Secret contains; empty if it serves that, or can't use it.
