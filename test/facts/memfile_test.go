@@ -177,7 +177,14 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 			}
 		}
 		pods.Must(t, file.Verify(t.Context(), protocol.At(server.Address())))
+		// Its thread ends later, and until then the settings say that keys are listed.
 		pods.Talk(t, server.Address(), "lru_crawler disable\r\n")
+		if !pods.Eventually(func() bool {
+			stats, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats settings")
+			return err == nil && !stats[0].ListsKeys()
+		}) {
+			t.Error("the LRU crawler isn't disabled")
+		}
 		pods.Must(t, file.Verify(t.Context(), protocol.At(server.Address())))
 		cancel()
 		clients.Wait()
