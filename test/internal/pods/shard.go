@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -460,11 +461,26 @@ func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {
 	return s.WaitFor("phase "+string(phase), func(status agentwire.Status) bool { return status.Phase == phase })
 }
 
-// Kill ends a pod without a warning.
+// Kill ends all processes of a container without a warning. None is left when another container starts.
 func (s *Shard) Kill() {
 	s.T.Helper()
-	Must(s.T, syscall.Kill(-s.Command.Process.Pid, syscall.SIGKILL))
+	group := s.Command.Process.Pid
+	Must(s.T, syscall.Kill(-group, syscall.SIGKILL))
 	<-s.exited
+	if !Eventually(func() bool { return !runs(group) }) {
+		s.T.Fatal("memcached still runs")
+	}
+}
+
+// runs reports whether a process of a group has not exited: proc_pid_stat(5).
+func runs(group int) bool {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	return slices.ContainsFunc(all, func(path string) bool {
+		text, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		state := strings.Fields(rest)
+		return len(state) > 2 && state[2] == strconv.Itoa(group) && state[0] != "Z" && state[0] != "X"
+	})
 }
 
 // ProcStatus reads the first word of a line of proc_pid_status(5).
