@@ -58,7 +58,7 @@ func decode(lines string) (keys [][]byte, err error) {
 func (c *Cluster) Spellings(ctx context.Context, m *v1beta1.Memcached, explain func(error) string) (all []evidence.Spelling, omitted []string) {
 	all = evidence.Spellings(m.Name, m.Namespace, m.Status.Servers)
 	if h := m.Spec.Access.Hashing; h != nil && h.ServerNameTemplate != "" {
-		all = append(all, evidence.Spelling{Name: h.ServerNameTemplate, Servers: v1beta1.HashedServers(m)})
+		all = append(all, evidence.Spelling{Name: h.ServerNameTemplate, Template: h.ServerNameTemplate, Servers: v1beta1.HashedServers(m)})
 	}
 	if e := m.Status.External; e != nil {
 		all = append(all, evidence.Spelling{Name: "status.external.servers", Servers: e.Servers})

@@ -58,7 +58,9 @@ func TestRingOfTheClients(t *testing.T) {
 	}
 	w.want(w.run("ring", "cache"), 0, "Do: Run \"kubectl memcached purge cache\"", "")
 	w.pods.sample = placed(t, ring.Rendezvous, services)
-	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%   100%\n\nDo: Change spec.access.hashing, which says Modulo over status.servers", "")
+	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%   100%\n\nDo: Set spec.access.hashing, which says Modulo over status.servers, to algorithm: Rendezvous, and give the clients the names in status.servers", "")
+	w.pods.sample = placed(t, ring.Ketama, []string{"cache-0:11211", "cache-1:11211"})
+	w.want(w.run("ring", "cache"), 0, `to algorithm: Ketama and serverNameTemplate: "{shard}:11211". Changes of spec.size`, "")
 	w.pods.sample = placed(t, ring.Jump, addresses) // as with dnssrv+
 	w.want(w.run("ring", "cache"), 0, "Do: Don't use the addresses of pods", "")
 	w.pods.sample = placed(t, ring.Ketama, m.Status.Servers, addresses)

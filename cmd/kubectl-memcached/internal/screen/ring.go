@@ -63,18 +63,36 @@ func NewRing(m *v1beta1.Memcached, answer evidence.Answer, spellings []evidence.
 // compare compares what the clients use with the spec.
 func (r *Ring) compare(m *v1beta1.Memcached) {
 	g, h := r.Groups[0], m.Spec.Access.Hashing
-	declared := "status.servers"
+	declared := evidence.StatusServers
 	if h != nil && h.ServerNameTemplate != "" {
 		declared = h.ServerNameTemplate
 	}
+	says := "says nothing"
+	if h != nil {
+		says = fmt.Sprintf("says %s over %s", h.Algorithm, declared)
+	}
 	switch {
-	case h == nil:
-		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing.algorithm to %s: a restore into another number of shards needs it.", g.Ring))
-	case string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
-		r.Do = append(r.Do, fmt.Sprintf("Change spec.access.hashing, which says %s over %s: a restore into another number of shards uses it.", h.Algorithm, declared))
+	case h == nil || string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
+		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing, which %s, to algorithm: %s%s. Changes of spec.size, and restores into another number of shards, use it.", says, g.Ring, r.names(g, declared)))
 	case g.Found < 1:
 		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name))
 	}
+}
+
+// names returns what else spec.access.hashing has to be for the names of the servers that clients use.
+func (r *Ring) names(g evidence.Group, declared string) string {
+	switch {
+	case slices.Contains(g.Spellings, declared):
+		return ""
+	case slices.Contains(g.Spellings, evidence.StatusServers):
+		return ", without serverNameTemplate"
+	}
+	for _, s := range r.spellings {
+		if s.Template != "" && slices.Contains(g.Spellings, s.Name) {
+			return fmt.Sprintf(" and serverNameTemplate: %q", s.Template)
+		}
+	}
+	return ", and give the clients the names in status.servers, since no serverNameTemplate says those that they use"
 }
 
 // State is Ready if the clients agree.

@@ -33,16 +33,21 @@ const (
 // Rings are those that are compared.
 var Rings = []string{ring.Ketama, ring.Rendezvous, ring.Jump, ring.Modulo}
 
+// StatusServers is the name of the spelling of the status.
+const StatusServers = "status.servers"
+
 // Spelling is how clients may name the servers.
 type Spelling struct {
 	Name string
+	// Template is what serverNameTemplate has to be for it; empty if it is the default, or if no template says it.
+	Template string
 	// Servers by ordinal.
 	Servers []string
 }
 
 // Spellings returns the names of the servers that clients in the cluster can resolve, from those of the status.
 func Spellings(memcached, namespace string, servers []string) []Spelling {
-	all := []Spelling{{"status.servers", servers}}
+	all := []Spelling{{Name: StatusServers, Servers: servers}}
 	for _, c := range []struct{ name, template string }{
 		{"without the domain of the cluster", "{shard}.{namespace}.svc"},
 		{"with the namespace only", "{shard}.{namespace}"},
@@ -56,8 +61,8 @@ func Spellings(memcached, namespace string, servers []string) []Spelling {
 			if err != nil || !ok {
 				break
 			}
-			name := strings.NewReplacer("{shard}", shard, "{namespace}", namespace, "{memcached}", memcached, "{rest}", rest).Replace(c.template)
-			s.Servers = append(s.Servers, net.JoinHostPort(name, port))
+			s.Template = net.JoinHostPort(strings.NewReplacer("{memcached}", memcached, "{rest}", rest).Replace(c.template), port)
+			s.Servers = append(s.Servers, strings.NewReplacer("{shard}", shard, "{namespace}", namespace).Replace(s.Template))
 		}
 		all = append(all, s)
 	}

@@ -169,7 +169,7 @@ func TestSharesOfTheGroups(t *testing.T) {
 		t.Errorf("two groups of clients of two shards: %+v", answer)
 	}
 	// Where the others look for a key depends on where the first do.
-	order := []Spelling{{"a", []string{"a", "b", "c"}}, {"b", []string{"b", "c", "a"}}, {"c", []string{"c", "a", "b"}}}
+	order := []Spelling{{Name: "a", Servers: []string{"a", "b", "c"}}, {Name: "b", Servers: []string{"b", "c", "a"}}, {Name: "c", Servers: []string{"c", "a", "b"}}}
 	keys, r := make([][][]byte, 3), w.clients(t, ring.Jump, order[0])
 	for i := range 6000 {
 		key := fmt.Append(nil, i)
