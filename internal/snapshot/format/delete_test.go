@@ -94,16 +94,23 @@ func TestDeleteDeletesTheManifestFirst(t *testing.T) {
 	}
 }
 
-// deletions is a bucket that only lists objects and deletes them.
+// deletions is a bucket that only lists objects, in two pages, and deletes them.
 type deletions struct {
 	driver.Bucket
 	objects []string
 	delete  func(key string) error
+	// lists is called before the second page is listed.
+	lists func()
 }
 
-func (d deletions) ListPaged(context.Context, *driver.ListOptions) (*driver.ListPage, error) {
-	page := &driver.ListPage{}
-	for _, key := range d.objects {
+func (d deletions) ListPaged(_ context.Context, o *driver.ListOptions) (*driver.ListPage, error) {
+	page, half := &driver.ListPage{NextPageToken: []byte("second")}, len(d.objects)/2
+	listed := d.objects[:half]
+	if len(o.PageToken) > 0 {
+		page.NextPageToken, listed = nil, d.objects[half:]
+		d.lists()
+	}
+	for _, key := range listed {
 		page.Objects = append(page.Objects, &driver.ListObject{Key: key})
 	}
 	return page, nil
@@ -126,23 +133,28 @@ func TestChunksAreDeletedAtTheSameTime(t *testing.T) {
 				close(enough)
 			}
 			<-enough
+			<-time.After(time.Second)
 			deleted.Add(1)
 			return nil
-		}, objects: chunksOf(100)})
-		if err := DeleteAll(t.Context(), bucket, "s"); err != nil || deleted.Load() != 100 {
-			t.Errorf("%d chunks of 100 were deleted, %v", deleted.Load(), err)
+		}, objects: chunksOf(2 * maxPage), lists: func() { // a list of a volume fails if a file disappears
+			if deleted.Load() != maxPage {
+				t.Errorf("the second page is listed after %d deletions of the first", deleted.Load())
+			}
+		}})
+		if err := DeleteAll(t.Context(), bucket, "s"); err != nil || deleted.Load() != 2*maxPage {
+			t.Errorf("%d chunks were deleted, %v", deleted.Load(), err)
 		}
 	})
 }
 
 func TestDeletionFailsWithTheErrorOfAnObject(t *testing.T) {
-	objects := chunksOf(100)
+	objects := chunksOf(2 * maxPage)
 	bucket := blob.NewBucket(deletions{objects: objects, delete: func(key string) error {
-		if key == objects[50] {
+		if key == objects[25] {
 			return syscall.EROFS
 		}
 		return nil
-	}})
+	}, lists: func() { t.Error("the deletion goes on") }})
 	if f := wire.AsFailure(DeleteAll(t.Context(), bucket, "s")); f == nil || f.Reason != wire.ReasonStoreReadOnly {
 		t.Errorf("got %v", f)
 	}
