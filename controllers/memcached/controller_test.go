@@ -323,11 +323,11 @@ func TestDriftIsCorrected(t *testing.T) {
 				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
 			},
 			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 4 }},
-		"another budget": {&policyv1.PodDisruptionBudget{}, "cache",
+		"a loosened budget": {&policyv1.PodDisruptionBudget{}, "cache",
 			func(o client.Object) {
-				o.(*policyv1.PodDisruptionBudget).Spec.MinAvailable = ptr.To(intstr.FromInt32(7))
+				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 			},
-			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MinAvailable.IntVal == 0 }},
+			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
 		"a removed owner": {&corev1.Service{}, "cache-0",
 			func(o client.Object) { o.SetOwnerReferences(nil) },
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},

@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -10,12 +12,23 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// canMove reports whether a shard could leave its node now, with its items. Another gate can block for days, and a second pod that no
-// node accepts too.
+// canMove reports whether a shard could leave its node soon, with its items: nothing blocks it until a user does something, or a window
+// opens.
 func canMove(d rollout.Decision, shards []shard.State) bool {
-	short := []rollout.Gate{"", rollout.GateShardInTransition, rollout.GateShardUnavailable, rollout.GateEmptyStartNotAnnounced}
-	return slices.Contains(short, d.Gate) && !d.NeedsIntervention &&
+	lasting := []rollout.Gate{rollout.GatePaused, rollout.GateUpdateStrategyInvalid, rollout.GateSecretInvalid, rollout.GateOutsideMaintenanceWindow, rollout.GateScaling}
+	return !slices.Contains(lasting, d.Gate) && !d.NeedsIntervention &&
 		!slices.ContainsFunc(shards, func(s shard.State) bool { return s.Active != nil && !resources.CanHandOver(s.Active) })
+}
+
+// pending returns how many shards have a second pod that isn't ready, or that no node accepts.
+func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
+	for ordinal, s := range shards {
+		pods := obs.Pods[resources.ShardName(obs.Memcached.Name, ordinal)]
+		if s.Surge && len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !shard.IsReady(p) })) < 2 {
+			n++
+		}
+	}
+	return n
 }
 
 // planResources returns the objects that are missing or not up to date. canMove is whether shards can leave a node.
@@ -23,7 +36,10 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	p := Resources{UpToDate: observation.UpToDate{}}
 	handover := obs.Memcached.Spec.UpdateStrategy.Handover
 	for _, want := range build.Desired(shards) {
-		want.KeepsShards = want.Key.Kind == resources.KindPodDisruptionBudget && canMove && handover.MovesEarly() && handover.NodeDrain.Mode == v1beta1.NodeDrainRequired
+		if want.Key.Kind == resources.KindPodDisruptionBudget {
+			want.KeepsShards = canMove && handover.MovesEarly() && handover.NodeDrain.Mode == v1beta1.NodeDrainRequired
+			want.Pending = pending(obs, shards)
+		}
 		have, exists := obs.Objects[want.Key]
 		switch {
 		case exists && have.Owner == observation.Foreign:

@@ -59,25 +59,24 @@ func TestBudgetRefusesEvictionsWhileShardsCanMoveFirst(t *testing.T) {
 		handover  v1beta1.HandoverMode
 		drain     v1beta1.NodeDrainMode
 		canMove   bool
+		surges    bool
 		evictable int
 	}{
-		{v1beta1.HandoverStrict, v1beta1.NodeDrainRequired, true, 0},
-		{v1beta1.HandoverStrict, v1beta1.NodeDrainRequired, false, 1},
-		{v1beta1.HandoverStrict, v1beta1.NodeDrainEarly, true, 1},
-		{v1beta1.HandoverStrict, v1beta1.NodeDrainDisabled, true, 1},
-		{v1beta1.HandoverDisabled, v1beta1.NodeDrainRequired, true, 1},
+		{v1beta1.HandoverStrict, v1beta1.NodeDrainRequired, true, false, 0},
+		{v1beta1.HandoverStrict, v1beta1.NodeDrainRequired, false, false, 1},
+		{v1beta1.HandoverStrict, v1beta1.NodeDrainEarly, true, false, 1},
+		{v1beta1.HandoverStrict, v1beta1.NodeDrainDisabled, true, false, 1},
+		{v1beta1.HandoverDisabled, v1beta1.NodeDrainRequired, true, false, 1},
+		{v1beta1.HandoverStrict, v1beta1.NodeDrainDisabled, true, true, 2}, // the second pod is one of two that are expected
 	} {
-		obs := plantest.Observation(3, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
+		obs := plantest.Observation(1, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
 		obs.Memcached.Spec.UpdateStrategy.Handover = v1beta1.HandoverSpec{Mode: c.handover, NodeDrain: v1beta1.NodeDrain{Mode: c.drain}}
 		key := resources.Key{Kind: resources.KindPodDisruptionBudget, Name: obs.Memcached.Name}
 		budgets := func(canMove bool) (evictable []int) {
-			p := plan.PlanResources(obs, resources.NewBuilder(obs.Memcached, plantest.Options), slices.Repeat([]resources.Shard{{Revision: shardtest.Revision(t)}}, 3), canMove)
+			p := plan.PlanResources(obs, resources.NewBuilder(obs.Memcached, plantest.Options), []resources.Shard{{Revision: shardtest.Revision(t), Surge: c.surges}}, canMove)
 			for _, a := range p.Actions.Apply {
 				if a.Key == key {
-					spec := a.Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration).Spec
-					if evictable = append(evictable, 0); spec.MaxUnavailable == nil {
-						evictable[0] = 3 - spec.MinAvailable.IntValue()
-					}
+					evictable = append(evictable, a.Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration).Spec.MaxUnavailable.IntValue())
 				}
 			}
 			return evictable

@@ -241,10 +241,12 @@ type Desired struct {
 	Key Key
 	// Shard that a ReplicaSet runs; nil for the other kinds.
 	Shard *Shard
-	// KeepsShards is whether a PodDisruptionBudget refuses all evictions.
+	// KeepsShards is whether a PodDisruptionBudget refuses all evictions, and Pending how many second pods aren't ready, which it doesn't
+	// count.
 	KeepsShards bool
-	// Available is how many pods a PodDisruptionBudget keeps that doesn't.
-	Available int
+	Pending     int32
+	// Filling are the sizes while new shards get items, which a PodDisruptionBudget doesn't count; otherwise zero.
+	Filling Sizes
 	// Listed is the label of the pods that stay while other shards leave: of those that a ReplicaSet creates, and that the headless
 	// Service selects; empty for none.
 	Listed  string
@@ -296,8 +298,8 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 			}
 		} else if s := b.memcached.Status.Scaling; key == HeadlessKey(b.memcached) && s != nil && s.PublishTime != nil {
 			d.Listed = ListedAs(b.memcached, 0)
-		} else if key.Kind == KindPodDisruptionBudget {
-			d.Available = max(0, SizesOf(b.memcached).Known-1)
+		} else if sizes := SizesOf(b.memcached); key.Kind == KindPodDisruptionBudget && sizes.Known < sizes.Exist {
+			d.Filling = sizes
 		}
 		all = append(all, d)
 	}
@@ -332,21 +334,27 @@ func (b *Builder) Build(d Desired) Object {
 // podDisruptionBudget returns the budget that lets drains evict one shard at a time, or none that is ready: a node's shards move
 // first. Shards that no client knows don't count: they aren't ready until they have their items.
 func (b *Builder) podDisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	spec := policyv1ac.PodDisruptionBudgetSpec().
-		// Without it, a shard that can't become ready keeps all nodes of its Memcached from
-		// being drained, its own included.
-		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-		WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels))
+	unavailable := 1 + d.Pending // Kubernetes counts the replicas of ReplicaSets, also those that no node accepts
 	if d.KeepsShards {
-		spec.WithMaxUnavailable(intstr.FromInt32(0))
-	} else {
-		// Kubernetes counts the replicas of ReplicaSets for maxUnavailable, and so a second pod that no node accepts.
-		spec.WithMinAvailable(intstr.FromInt32(int32(d.Available))) //nolint:gosec // at most 128 by the CRD
+		unavailable = 0
+	}
+	selector := metav1ac.LabelSelector().WithMatchLabels(b.labels)
+	if d.Filling != (Sizes{}) {
+		unlisted := metav1ac.LabelSelectorRequirement().WithKey(v1beta1.LabelShard).WithOperator(metav1.LabelSelectorOpNotIn)
+		for ordinal := d.Filling.Known; ordinal < d.Filling.Exist; ordinal++ {
+			unlisted.WithValues(strconv.Itoa(ordinal))
+		}
+		selector.WithMatchExpressions(unlisted)
 	}
 	return policyv1ac.PodDisruptionBudget(b.name, b.namespace).
 		WithLabels(b.labels).
 		WithOwnerReferences(b.owner).
-		WithSpec(spec)
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(unavailable)).
+			// Without it, a shard that can't become ready keeps all nodes of its Memcached from
+			// being drained, its own included.
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(selector))
 }
 
 // service returns what all Services have in common. The operator's labels come last, so that no
