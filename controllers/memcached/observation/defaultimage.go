@@ -104,7 +104,7 @@ func mayFollowIn(m *v1beta1.Memcached, now time.Time) (time.Duration, bool) {
 	windows := m.Spec.UpdateStrategy.MaintenanceWindows
 	wait, err := window.OpensIn(windows, now)
 	degraded := meta.IsStatusConditionTrue(m.Status.Conditions, v1beta1.ConditionDegraded)
-	return wait, err == nil && !m.Spec.Paused && (!degraded || m.Status.Update != nil)
+	return wait, err == nil && !m.Spec.Paused && (!degraded || m.Status.Update != nil && m.Status.TargetVersion != "")
 }
 
 // waitsByChoice reports whether an update waits for as long as its user likes.
