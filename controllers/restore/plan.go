@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -138,10 +139,14 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 }
 
 // itemsMoving returns that the shards compare the items that move, and delete those that only one of two has, or nil. A change of the number
-// of shards that only copies them waits for the restore.
+// of shards that only copies them waits for the restore. One that fills a lost shard keeps the items that don't move, and clients miss them until
+// then.
 func itemsMoving(obs *observation) *transfer.Blocker {
-	m := obs.Memcached
-	if s := m.Status.Scaling; s != nil && slices.Contains([]v1beta1.ScalingStep{v1beta1.ScalingPublishing, v1beta1.ScalingWaiting, v1beta1.ScalingClosing}, s.Step) {
+	m, steps := obs.Memcached, []v1beta1.ScalingStep{v1beta1.ScalingClosing}
+	if obs.restore.Annotations[annotations.Refills] == "" {
+		steps = append(steps, v1beta1.ScalingPublishing, v1beta1.ScalingWaiting)
+	}
+	if s := m.Status.Scaling; s != nil && slices.Contains(steps, s.Step) {
 		return transfer.WithdrawFor(v1beta1.ReasonItemsMoving, "waiting until items have moved between the shards of Memcached %s, as its status.scaling says", m.Name)
 	}
 	return nil

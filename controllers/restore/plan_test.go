@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -124,21 +125,24 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"the size differs, with hashing": {edits{func(obs *observation) {
 			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Access.Hashing = 3, &v1beta1.Hashing{}
 		}}, starts, "", ""},
-		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1beta1.ReasonShardsStarting, "status.servers"},
-		"another restore fills the Memcached":   {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
-		"another restore has filled it":         {edits{filledBy("first", v1beta1.TransferComplete)}, starts, "", ""},
-		"it fills the Memcached":                {edits{filledBy("again", v1beta1.TransferRunning)}, starts, "", ""},
-		"a shard is replaced":                   {edits{replaces("")}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"a shard is in transition":              {edits{replaces(v1beta1.GateShardInTransition)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"an update waits for restores":          {edits{replaces(v1beta1.GateRestoreRunning)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"an update announces an empty start":    {edits{replaces(v1beta1.GateEmptyStartNotAnnounced)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"an update waits for its window":        {edits{replaces(v1beta1.GateOutsideMaintenanceWindow)}, starts, "", ""},
-		"an update is paused":                   {edits{replaces(v1beta1.GatePaused)}, starts, "", ""},
-		"an update failed":                      {edits{replaces(v1beta1.GateUpdateFailed)}, starts, "", ""},
-		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1beta1.UpdateRestart }}, starts, "", ""},
-		"items are compared":                    {edits{moves(v1beta1.ScalingPublishing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
-		"clients get the new list":              {edits{moves(v1beta1.ScalingWaiting)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
-		"moved items are deleted":               {edits{moves(v1beta1.ScalingClosing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"the shards aren't reachable":         {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1beta1.ReasonShardsStarting, "status.servers"},
+		"another restore fills the Memcached": {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
+		"another restore has filled it":       {edits{filledBy("first", v1beta1.TransferComplete)}, starts, "", ""},
+		"it fills the Memcached":              {edits{filledBy("again", v1beta1.TransferRunning)}, starts, "", ""},
+		"a shard is replaced":                 {edits{replaces("")}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"a shard is in transition":            {edits{replaces(v1beta1.GateShardInTransition)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for restores":        {edits{replaces(v1beta1.GateRestoreRunning)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update announces an empty start":  {edits{replaces(v1beta1.GateEmptyStartNotAnnounced)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for its window":      {edits{replaces(v1beta1.GateOutsideMaintenanceWindow)}, starts, "", ""},
+		"an update is paused":                 {edits{replaces(v1beta1.GatePaused)}, starts, "", ""},
+		"an update failed":                    {edits{replaces(v1beta1.GateUpdateFailed)}, starts, "", ""},
+		"a shard restarts in its pod":         {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1beta1.UpdateRestart }}, starts, "", ""},
+		"items are compared":                  {edits{moves(v1beta1.ScalingPublishing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"clients get the new list":            {edits{moves(v1beta1.ScalingWaiting)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"moved items are deleted":             {edits{moves(v1beta1.ScalingClosing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"a lost shard waits for no client": {edits{moves(v1beta1.ScalingWaiting), func(obs *observation) {
+			obs.restore.Annotations = map[string]string{annotations.Refills: "cache-0"}
+		}}, starts, "", ""},
 		"items are copied":                      {edits{moves(v1beta1.ScalingCopying)}, starts, "", ""},
 		"items have moved":                      {edits{moves(v1beta1.ScalingFinishing)}, starts, "", ""},
 		"another restore is running":            {edits{another(v1beta1.TransferRunning, "")}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},

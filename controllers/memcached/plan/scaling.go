@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -58,11 +59,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 				p.requests[ordinal] = options.ScalingRequest(m, current, ordinal, step)
 			}
 		}
-		if p.Status, p.Actions.RequeueAfter = current, scalingPoll; p.asksOtherwise(obs) {
-			p.requests = map[int]string{}
-			p.restart(obs, "the ring of spec.access.hashing has changed")
-			return p // the status has the step before a request is withdrawn
-		}
+		p.Status, p.Actions.RequeueAfter = current, scalingPoll
 		p.advance(obs, shards, options)
 	case p.Status == nil || m.Status.Size != p.Status.To || obs.HasRemains:
 	case p.Status.To != resources.Size(m):
@@ -124,33 +121,6 @@ func beginScaling(m *v1beta1.Memcached, from int32, now time.Time) *v1beta1.Scal
 		p.finish(reason)
 	}
 	return p.Status
-}
-
-// asksOtherwise reports whether a target was requested to move the keys of another ring: in no step but the first does it verify that keys
-// are where the ring says.
-func (p *Scaling) asksOtherwise(obs *observation.Observation) bool {
-	for ordinal, name := range obs.Names {
-		want, err := agentwire.ParseScaling(p.requests[ordinal])
-		if err != nil || want == nil {
-			continue
-		}
-		for _, pod := range obs.Pods[name] {
-			has, err := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
-			if err == nil && has != nil && has.ID == want.ID && (has.Ring != want.Ring || !slices.Equal(has.From, want.From) || !slices.Equal(has.To, want.To)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// restart begins a change again, or finishes it with a problem if shards compare their items already.
-func (p *Scaling) restart(obs *observation.Observation, problem string) {
-	if p.Status.Step == v1beta1.ScalingPreparing || p.Status.Step == v1beta1.ScalingCopying {
-		p.Status = beginScaling(obs.Memcached, p.Status.From, obs.Now)
-	} else {
-		p.finish(problem)
-	}
 }
 
 // finish leaves the shards of the new size, and nothing else. With a problem, clients miss items on their new shards.
@@ -340,9 +310,9 @@ func isOffered(obs *observation.Observation, s *v1beta1.ScalingStatus) bool {
 func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time.Time, why string) {
 	m, since := obs.Memcached, s.PublishTime.Time
 	discovers, published := m.Spec.Access.Discovery.IsEnabled(), m.Status.Discovery
-	switch backup := awaitedBackup(obs); {
-	case backup != "":
-		return obs.Now.Add(switchPoll), backup
+	switch transfer := cmp.Or(awaitedBackup(obs), awaitedRestore(obs)); {
+	case transfer != "":
+		return obs.Now.Add(switchPoll), transfer
 	case m.Annotations[v1beta1.AnnotationScaled] == s.ID:
 		return obs.Now, ""
 	case discovers && published.LastChangeTime.After(since):

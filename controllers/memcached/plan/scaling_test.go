@@ -1,8 +1,11 @@
 package plan_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
@@ -452,30 +456,6 @@ func TestScalingWaitsUntilTheShardsCanTakePart(t *testing.T) {
 	}
 }
 
-// Only a target that copies verifies the ring.
-func TestChangeOfTheRingEndsAScaling(t *testing.T) {
-	for step, want := range map[v1beta1.ScalingStep]v1beta1.ScalingStep{
-		v1beta1.ScalingCopying: v1beta1.ScalingPreparing, v1beta1.ScalingPublishing: v1beta1.ScalingFinishing,
-		v1beta1.ScalingWaiting: v1beta1.ScalingFinishing, v1beta1.ScalingClosing: v1beta1.ScalingFinishing,
-	} {
-		for name, change := range map[string]func(*v1beta1.Hashing){
-			"algorithm": func(h *v1beta1.Hashing) { h.Algorithm = v1beta1.HashJump },
-			"names":     func(h *v1beta1.Hashing) { h.ServerNameTemplate = "{shard}" },
-		} {
-			obs := during(t, 2, 3, step)
-			for _, patch := range plantest.Plan(obs).Actions.Patch {
-				if request, ok := patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling].(string); ok {
-					metav1.SetMetaDataAnnotation(&patch.Pod.ObjectMeta, annotations.Scaling, request)
-				}
-			}
-			change(obs.Memcached.Spec.Access.Hashing)
-			if s := plantest.Plan(obs).Scaling.Status; s.Step != want || (s.Problem != "") != (want == v1beta1.ScalingFinishing) {
-				t.Errorf("%s, other %s: %+v", step, name, s)
-			}
-		}
-	}
-}
-
 func TestClientsHaveTheNewList(t *testing.T) {
 	discovers := func(obs *observation.Observation, size int32, ago time.Duration) {
 		obs.Memcached.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache
@@ -513,6 +493,10 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			confirms(obs, "id")
 			obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:2]
 		}, false, false, 2 * time.Second},
+		"a lost shard is refilled": {func(obs *observation.Observation) {
+			confirms(obs, "id")
+			obs.Restores["fill"] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
+		}, false, false, 30 * time.Second},
 		"a backup has the former list": {func(obs *observation.Observation) {
 			confirms(obs, "id")
 			takeBackup(obs, "nightly", time.Minute).Status.Phase = v1beta1.TransferRunning
@@ -579,11 +563,11 @@ func TestUpdatesWaitWhileItemsMove(t *testing.T) {
 // A new shard isn't ready until it has its items, and no client knows it.
 func TestDrainsWaitForNoNewShard(t *testing.T) {
 	for step, c := range map[v1beta1.ScalingStep]struct {
-		available int
-		gate      rollout.Gate // of the shard that leaves a node
+		counted []string
+		gate    rollout.Gate // of the shard that leaves a node
 	}{
-		v1beta1.ScalingPublishing: {1, rollout.GateEmptyStartNotAnnounced},
-		v1beta1.ScalingWaiting:    {2, rollout.GateShardInTransition},
+		v1beta1.ScalingPublishing: {[]string{"0", "1"}, rollout.GateEmptyStartNotAnnounced},
+		v1beta1.ScalingWaiting:    {[]string{"0", "1", "2"}, rollout.GateShardInTransition},
 	} {
 		obs := during(t, 2, 3, step)
 		obs.Pods["cache-0"][0].Annotations[v1beta1.AnnotationMove] = annotations.NodeLeaves + "node1"
@@ -598,8 +582,25 @@ func TestDrainsWaitForNoNewShard(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if got := budget.Spec.MinAvailable.IntValue(); got != c.available {
-				t.Errorf("%s: the budget keeps %d", step, got)
+			var selector metav1.LabelSelector
+			raw, err := json.Marshal(budget.Spec.Selector)
+			if err := errors.Join(err, json.Unmarshal(raw, &selector)); err != nil {
+				t.Fatal(err)
+			}
+			selects, err := metav1.LabelSelectorAsSelector(&selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var counted []string
+			for _, pod := range []string{"0", "1", "2"} {
+				of := resources.Labels("cache")
+				of[v1beta1.LabelShard] = pod
+				if selects.Matches(labels.Set(of)) {
+					counted = append(counted, pod)
+				}
+			}
+			if !slices.Equal(counted, c.counted) {
+				t.Errorf("%s: the budget counts %q", step, counted)
 			}
 			if have := obs.Objects[d.Key]; obs.UpToDate[d.Key] == observation.NewVersion(obs.Memcached, d, have) != (step == v1beta1.ScalingWaiting) {
 				t.Errorf("%s: the budget of all shards is up to date", step)

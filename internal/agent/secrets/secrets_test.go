@@ -126,26 +126,20 @@ func TestResultOfAFormerMemcachedSaysNothingAboutTheNextOne(t *testing.T) {
 	}
 }
 
-// The kubelet removes the files when a Secret is deleted. That of a binding stays.
+// The kubelet removes the files when a Secret is deleted.
 func TestDeletedSecretRevokesNoUser(t *testing.T) {
-	for name, left := range map[string]map[string][]byte{"no user": nil, "a binding": {"binding": []byte("its-password")}} {
-		t.Run(name+" is left", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := usersWith("first")
-				maps.Copy(all, left)
-				users := testvolume.New(t, all)
-				m := start(t, Volumes{Users: users.Dir}, "-Y", "users")
-				users.Put(left)
-				m.poll(soon)
-				if u := m.Status().Users; u.Error == "" || m.users["shop"] != "first" {
-					t.Errorf("%+v, memcached has the users %v", u, m.users)
-				}
-				if m.restart("-Y", "users"); m.users["shop"] != "first" {
-					t.Errorf("after a restart memcached has the users %v", m.users)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		users := testvolume.New(t, usersWith("first"))
+		m := start(t, Volumes{Users: users.Dir}, "-Y", "users")
+		users.Put(nil)
+		m.poll(soon)
+		if u := m.Status().Users; u.Error == "" || m.users["shop"] != "first" {
+			t.Errorf("%+v, memcached has the users %v", u, m.users)
+		}
+		if m.restart("-Y", "users"); m.users["shop"] != "first" {
+			t.Errorf("after a restart memcached has the users %v", m.users)
+		}
+	})
 }
 
 // The operator restarts memcached once for what the Secret offers: it keeps accepting a CA that was removed.

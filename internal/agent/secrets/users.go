@@ -26,16 +26,11 @@ const (
 	maxUserLine = 250
 	// ownUser is the agent's, which no Secret can have.
 	ownUser = "AGENT"
-	// bindingUser (v1beta1.BindingUser) is from a Secret of its own.
-	bindingUser = "binding"
 	// loginTimeout bounds one login of each user.
 	loginTimeout = 10 * time.Second
 )
 
-var (
-	errAccepted = errors.New("memcached still accepts the former login")
-	errNoUsers  = errors.New("the Secret doesn't exist, or has no users")
-)
+var errAccepted = errors.New("memcached still accepts the former login")
 
 const (
 	userCharacters = "abcdefghijklmnopqrstuvwxyz0123456789._-"
@@ -71,18 +66,10 @@ const usersFile = "users"
 func newUsers(volume, dir, password string, log *slog.Logger) secret[*users] {
 	return secret[*users]{
 		name: "users", log: log, volume: volume, dir: dir, requires: cmdline.RequiresLogin,
-		read: func(generation string, _ time.Time) (*users, error) {
-			u, err := readUsers(generation, password)
-			if last, lastErr := restoreUsers(dir, password); err == nil && lastErr == nil && u.areOfBinding() && !last.areOfBinding() {
-				return nil, errNoUsers // deleting the Secret of the others doesn't revoke them
-			}
-			return u, err
-		},
+		read:    func(dir string, _ time.Time) (*users, error) { return readUsers(dir, password) },
 		restore: func(dir string, _ time.Time) (*users, error) { return restoreUsers(dir, password) },
 	}
 }
-
-func (u *users) areOfBinding() bool { return len(u.list) == 1 && u.list[0].name == bindingUser }
 
 // readUsers reads a folder: each entry is a user with its password.
 func readUsers(dir, own string) (*users, error) {
@@ -120,7 +107,7 @@ func restoreUsers(dir, own string) (*users, error) {
 func validUsers(list []user, own string) (*users, error) {
 	switch {
 	case len(list) == 0:
-		return nil, errNoUsers
+		return nil, errors.New("the Secret doesn't exist, or has no users")
 	case len(list) > maxUsers:
 		return nil, fmt.Errorf("there are %d users, with that of a binding; memcached reads at most %d", len(list), maxUsers)
 	}
