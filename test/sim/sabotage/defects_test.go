@@ -70,6 +70,6 @@ var defects = []defect{
 	{"scaling doesn't wait for the shards", plan + "scaling.go", []edit{{"case !isReached, scaling.Step", "case isReached && r.targets < 0, scaling.Step"}}},
 	{"an operator that has read an old status withdraws a request", "controllers/memcached/observe.go", []edit{{
 		"equality.Semantic.DeepEqual(latest.Status.Scaling, m.Status.Scaling), err", "equality.Semantic.DeepEqual(m.Status, m.Status), err",
-	}}},
+	}, {"latest.ResourceVersion == m.ResourceVersion", `latest.ResourceVersion != ""`}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
 }
