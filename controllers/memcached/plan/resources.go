@@ -3,8 +3,6 @@ package plan
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -23,8 +21,8 @@ func canMove(d rollout.Decision, shards []shard.State) bool {
 // pending returns how many shards have a second pod that isn't ready, or that no node accepts.
 func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
 	for ordinal, s := range shards {
-		pods := obs.Pods[resources.ShardName(obs.Memcached.Name, ordinal)]
-		if s.Surge && len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !shard.IsReady(p) })) < 2 {
+		pods := obs.Pods[resources.ShardName(obs.Memcached.Name, ordinal)] // those that are ready come first
+		if s.Surge && (len(pods) < 2 || !shard.IsReady(pods[1])) {
 			n++
 		}
 	}
