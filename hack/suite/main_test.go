@@ -150,6 +150,16 @@ func TestReportSaysWhereATestHangs(t *testing.T) {
 	}
 }
 
+func TestReportHasTheDataRaceThatALongOutputBeginsWith(t *testing.T) {
+	race := []string{on("run", "TestRace"), output("TestRace", "=================="), output("TestRace", "WARNING: DATA RACE"), output("TestRace", "==================")}
+	s := newScripted(t, tier{name: "race", lane: computes, module: ".", packages: []string{"./..."}, strict: true})
+	s.goPrints(slices.Concat(race, slices.Repeat([]string{output("TestRace", "later")}, longest), []string{on("fail", "TestRace"), ofPackage("fail")}))
+	s.want(errFailed, "0 passed, 1 failed")
+	if want := "later\n==================\nWARNING: DATA RACE\n==================\n"; !strings.Contains(s.out.String(), want) {
+		t.Errorf("%q is missing in\n%s", want, s.out.String())
+	}
+}
+
 func TestNotRepeated(t *testing.T) {
 	four := slices.Concat(ran("TestA", "fail"), ran("TestB", "fail"), ran("TestC", "fail"), ran("TestD", "fail"), []string{ofPackage("fail")})
 	cases := map[string]struct {

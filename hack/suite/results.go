@@ -138,6 +138,9 @@ func panicked(output string) bool {
 	return false
 }
 
+// raceRule is the line before and after a report of the race detector.
+const raceRule = "==================\n"
+
 // longest is how many lines of a test's output are shown; the log has all.
 const longest = 150
 
@@ -160,8 +163,11 @@ func ofTests(output string) string {
 	}), "")
 }
 
-// tail returns the last lines of a text.
+// tail returns the last lines of a text. The report of a data race comes last, since a test continues after one.
 func tail(text string) string {
+	if parts := strings.SplitN(text, raceRule, 3); len(parts) == 3 {
+		text = parts[0] + parts[2] + raceRule + parts[1] + raceRule
+	}
 	all := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
 	if omitted := len(all) - longest; omitted > 0 {
 		all = append([]string{fmt.Sprintf("[%d lines omitted]\n", omitted)}, all[omitted:]...)

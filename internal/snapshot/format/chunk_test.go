@@ -1,10 +1,14 @@
 package format
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
+
+	"gocloud.dev/blob/memblob"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -87,6 +91,24 @@ func TestDamagedChunksAreRejected(t *testing.T) {
 	longer.Bytes++
 	if _, err := decode(decoder, stored, nil, longer); err == nil {
 		t.Error("a chunk with less than the manifest says is accepted")
+	}
+}
+
+// With one processor, the goroutine that stores a chunk starts after the next chunk is stored: a variable that they share is
+// found by the race detector.
+func TestChunksOfALargeValueAreStored(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	w, err := NewChunkWriter(t.Context(), memblob.OpenBucket(nil), "s", "f", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	item := Record{Key: []byte("k"), Size: 5 * chunkTarget}
+	if err := w.Add(item, bufio.NewReader(strings.NewReader(strings.Repeat("v", item.Size)+"\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if shard, err := w.Finish(); err != nil || shard.Items != 1 || len(shard.Chunks) != 6 {
+		t.Errorf("%+v, %v", shard, err)
 	}
 }
 

@@ -123,10 +123,11 @@ func (w *ChunkWriter) flush() error {
 	w.highest = max(w.highest, len(w.Shard.Chunks))
 	w.raw, w.items = w.raw[:0], 0
 	stored := w.stored
-	w.wait = sync.OnceValue(func() error {
+	wait := sync.OnceValue(func() error {
 		return store.Failure(store.Put(w.ctx, w.bucket, name, stored), "writing a chunk of the snapshot")
 	})
-	go func() { _ = w.wait() }() // the next call of wait returns the error
+	w.wait = wait
+	go func() { _ = wait() }() // not w.wait, which can be that of the next chunk before this goroutine runs
 	return nil
 }
 
