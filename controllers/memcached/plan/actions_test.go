@@ -498,6 +498,10 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 		"it is paused": {func(s *v1beta1.MemcachedSpec) { s.Paused = true }, []string{"update ReplicaSet cache-1", drains}},
 		"it is paused, and its spec is as before": {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Config.Threads = true, ptr.To[int32](4) },
 			[]string{"update ReplicaSet cache-1"}},
+		"its spec is rejected": {func(s *v1beta1.MemcachedSpec) {
+			s.Access.External = v1beta1.ExternalSpec{Mode: v1beta1.ExternalLoadBalancer, SourceRanges: []string{"everyone"}}
+		}, []string{"update ReplicaSet cache-1", drains}},
+		"its spec is rejected, with another version": {func(s *v1beta1.MemcachedSpec) { s.Version = "1.5.0" }, []string{"update ReplicaSet cache-1"}},
 		"its update strategy is invalid": {func(s *v1beta1.MemcachedSpec) {
 			s.UpdateStrategy.MaintenanceWindows = []v1beta1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 60, TimeZone: "Europe/Nowhere"}}
 		}, []string{"update ReplicaSet cache-1", drains}},

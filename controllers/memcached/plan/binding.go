@@ -19,7 +19,7 @@ const bindingInterval = 5 * time.Minute
 // planBinding creates the Secret, or updates an existing Secret and keeps the password in it.
 func planBinding(obs *observation.Observation, build *resources.Builder) (p Binding) {
 	m := obs.Memcached
-	if !m.Spec.Access.Binding.IsEnabled() || m.Spec.Paused {
+	if !m.Spec.Access.Binding.IsEnabled() {
 		return Binding{}
 	}
 	p.Status = &v1beta1.BindingStatus{}

@@ -58,23 +58,26 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
 	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: Soonest(obs.DefaultImageHold.RecheckAfter, stuckIn(obs))}}
-	if problem == nil && m.DeletionTimestamp == nil {
-		build := resources.NewBuilder(m, options)
+	if m.DeletionTimestamp == nil {
+		build, frozen := resources.NewBuilder(m, options), m.Spec.Paused || problem != nil
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
-		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
+		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight, frozen)
+		if problem != nil && p.Decision.Step == rollout.StepNone { // the spec's problem is why
+			p.Decision = rollout.Decision{}
+		}
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
-		p.Discovery = planDiscovery(obs, shards, options)
-		p.Binding = planBinding(obs, build)
-		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
+		p.Discovery = planDiscovery(obs, shards, options, frozen)
+		if !frozen || p.Decision.Step != rollout.StepNone { // while it is frozen, two pods of that shard serve
 			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
 			p.Resources = planResources(obs, build, desired, canMove(p.Decision, shards))
-			if m.Spec.Paused {
+			if frozen {
 				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
 			}
 			all = append(all, p.Resources.Actions, step)
 		}
-		if !m.Spec.Paused {
+		if !frozen {
+			p.Binding = planBinding(obs, build)
 			all = append(all, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
