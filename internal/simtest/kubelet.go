@@ -150,6 +150,12 @@ func rejectsArguments(words []string) bool {
 
 // run returns what could happen to a shard's pod.
 func (cl *Cluster) run(pod *corev1.Pod) []Action {
+	if isFinished(pod) {
+		if pod.DeletionTimestamp == nil {
+			return nil
+		}
+		return []Action{{"pod " + pod.Name + ", which has failed, is deleted", func() { cl.delete(pod, client.GracePeriodSeconds(0)) }}}
+	}
 	p := cl.Procs[pod.UID]
 	act := func(story string, do func()) []Action {
 		return []Action{{fmt.Sprintf("pod %s %s", pod.Name, story), func() {
@@ -237,6 +243,17 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		could = append(could, act("reports its status", func() {})...)
 	}
 	return could
+}
+
+// Evict ends a pod, as a kubelet whose node lacks memory or disk does. Kubernetes keeps the pod, as a failed one.
+func (cl *Cluster) Evict(pod *corev1.Pod) {
+	cl.Watcher.Deletes(pod, ByFault)
+	cl.Watcher.Gone(cl.Procs[pod.UID])
+	delete(cl.Procs, pod.UID)
+	pod = pod.DeepCopy()
+	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+	pod.Status.Conditions, pod.Status.ContainerStatuses = nil, nil
+	cl.updateStatus(pod)
 }
 
 // scaling is which items of other shards the pod was requested to get.

@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/memcached-operator/memcached-operator/internal/simtest"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // crash kills a memcached, which loses its items: its container starts again.
@@ -28,6 +30,15 @@ func (w *World) crashOf(p *simtest.Proc) {
 	w.log("fault", "memcached in pod %s crashes", p.Pod)
 	w.watch.Out(pod, simtest.ByFault)
 	p.Crash()
+}
+
+// evict has a kubelet end a pod.
+func (w *World) evict() {
+	if pods := slices.DeleteFunc(w.livePods(), func(pod *corev1.Pod) bool { return w.Procs[pod.UID] == nil }); len(pods) > 0 {
+		pod := pods[w.Rand.IntN(len(pods))]
+		w.log("fault", "the kubelet evicts pod %s", pod.Name)
+		w.Evict(pod)
+	}
 }
 
 // turn takes a node away, or returns it.

@@ -50,7 +50,7 @@ func (p randomUser) act(w *World) {
 	case roll == 14:
 		w.remove("cache-1")
 	case roll == 15:
-		w.evict()
+		w.drain()
 	case roll == 16:
 		w.retry("cache")
 	case roll == 17:
@@ -228,19 +228,19 @@ func (w *World) move() {
 	w.log("user", "wants pod %s on another node: %q", pod.Name, value)
 }
 
-// livePods returns the pods that aren't being deleted.
+// livePods returns the pods that aren't being deleted and haven't failed.
 func (w *World) livePods() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
-		if pod.DeletionTimestamp == nil {
+		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
 			pods = append(pods, pod)
 		}
 	}
 	return pods
 }
 
-// evict deletes a pod that runs, as a drain would.
-func (w *World) evict() {
+// drain deletes a pod that runs, as the drain of a node does.
+func (w *World) drain() {
 	if pods := w.livePods(); len(pods) > 0 {
 		w.deletePod(pods[w.Rand.IntN(len(pods))])
 	}

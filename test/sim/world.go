@@ -266,11 +266,13 @@ func (w *World) strike(act func(*World)) {
 	case 0, 1:
 		w.crash()
 	case 2:
-		w.evict()
+		w.drain()
 	case 3:
+		w.evict()
+	case 4:
 		w.log("fault", "the operator restarts")
 		w.start()
-	case 4:
+	case 5:
 		w.crash()
 		fallthrough
 	default:
