@@ -86,7 +86,7 @@ func TestCopyOverTLSFailsWithTheReason(t *testing.T) {
 			want: "it rejects the client certificate: tls: unknown certificate authority; correct the Secret of spec.tls"},
 		"client certificate for servers only": {presented: testcert.Options{ServerOnly: true},
 			want: "it rejects the client certificate: tls: unsupported certificate; correct the Secret of spec.tls"},
-		"no TLS": {edit: func(task *snapshotwire.Task, c *pods.Cache) { task.Servers = []string{c.Address()} }, want: "it serves without TLS; wait until the Memcached is Ready"},
+		"no TLS": {edit: func(task *snapshotwire.Task, c *pods.Cache) { task.Servers = []string{c.Address()} }, want: "it answers without TLS; wait until the Memcached is Ready, and its clients leave a connection free"},
 	} {
 		c.presented.Names = []string{pods.TLSHost}
 		if c.served.Names == nil {

@@ -135,6 +135,9 @@ func servedFingerprint(ctx context.Context, server protocol.Server, address stri
 		}).HandshakeContext(ctx)
 		_ = conn.Close()
 	}
+	if _, plain := err.(tls.RecordHeaderError); plain { //nolint:errorlint // it is never wrapped, and AsType needs 8 KiB
+		err = protocol.ErrFull // memcached answers nothing else without TLS
+	}
 	if served != "" { // a server that requires a client certificate ends the handshake after that
 		return served, nil
 	}

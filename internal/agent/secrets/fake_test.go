@@ -51,6 +51,8 @@ type memcached struct {
 	// refresh is why it doesn't load its certificate; lazy ones don't read their users again.
 	refresh error
 	lazy    bool
+	// full is whether clients use all connections.
+	full bool
 	// hung is not nil while it answers nothing, and closed when it continues.
 	hung chan struct{}
 	done chan struct{}
@@ -151,6 +153,10 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 	client, server := fake.Pipe()
 	go func() {
 		defer server.Close()
+		if m.full {
+			_, _ = io.WriteString(server, "ERROR Too many open connections\r\n")
+			return
+		}
 		if address != m.server.Address {
 			m.mu.Lock()
 			certificate := m.certificate

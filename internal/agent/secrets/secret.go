@@ -176,7 +176,7 @@ func (s *secret[T]) load(m running, now time.Time, report func(Loaded)) {
 		if a.err == nil {
 			began := time.Now()
 			a.used, a.err = a.content.load(m, former)
-			a.late = a.err != nil && !protocol.IsAnswer(a.err) && !errors.Is(a.err, errAccepted) && time.Since(began) >= loadTimeout
+			a.late = protocol.IsFull(a.err) || a.err != nil && !protocol.IsAnswer(a.err) && !errors.Is(a.err, errAccepted) && time.Since(began) >= loadTimeout
 		}
 		report(a)
 	}()
@@ -203,7 +203,7 @@ type attempt[T content[T]] struct {
 	done          <-chan struct{} // closed when memcached has exited
 	content, used T
 	err           error
-	// late is whether the node can be the cause: an overloaded one says nothing about the Secret.
+	// late is whether the node can be the cause, or that clients use all connections: that says nothing about the Secret.
 	late bool
 }
 
@@ -217,7 +217,7 @@ func (a *attempt[T]) Record() {
 	s.loading = false
 	switch {
 	case a.late:
-		s.log.Warn("memcached has not loaded the "+s.name+" yet; trying again", "within", loadTimeout, "reason", a.err)
+		s.log.Warn("memcached has not loaded the "+s.name+" yet; trying again", "reason", a.err)
 	case a.err != nil:
 		if s.rejected != a.err.Error() {
 			s.log.Warn("memcached did not load the "+s.name, "error", a.err)

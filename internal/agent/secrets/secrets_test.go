@@ -15,7 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/testvolume"
 )
 
-// What takes too long on an overloaded node says nothing about the Secret.
+// What takes too long on an overloaded node, or while clients use all connections, says nothing about the Secret.
 func TestChangedSecretIsLoaded(t *testing.T) {
 	errAnswer := &protocol.ServerError{Message: "no such file"}
 	for name, c := range map[string]struct {
@@ -35,6 +35,10 @@ func TestChangedSecretIsLoaded(t *testing.T) {
 			m.hung = make(chan struct{})
 			return func() { close(m.hung) }
 		}, 2*loadTimeout + soon, "", "", true, true},
+		"when clients no longer use all connections": {func(m *memcached) func() {
+			m.full = true
+			return func() { m.full = false }
+		}, loadTimeout + soon, "", "", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -155,7 +155,7 @@ func (u *users) load(m running, former []*users) (*users, error) {
 			switch rejection := (&users{list: []user{removed}}).logIn(m.Server); {
 			case rejection == nil:
 				err = fmt.Errorf("%w of user %s", errAccepted, removed.name)
-			case !protocol.IsAnswer(rejection):
+			case !protocol.IsAnswer(rejection) || protocol.IsFull(rejection):
 				err = rejection
 			}
 		}

@@ -88,10 +88,13 @@ func IsAnswer(err error) bool {
 	return client || server || errors.Is(err, ErrUnknownCommand)
 }
 
-// IsFull reports whether err is the answer of a server that has as many connections as it may have.
+// ErrFull is the answer of a server that has as many connections as it may have.
+var ErrFull = &ServerError{Message: "Too many open connections"}
+
+// IsFull reports whether err is ErrFull.
 func IsFull(err error) bool {
 	server, ok := errors.AsType[*ServerError](err)
-	return ok && server.Message == "Too many open connections"
+	return ok && *server == *ErrFull
 }
 
 func answerError(line []byte) error {

@@ -188,7 +188,7 @@ func (t target) connect(ctx context.Context) (raw net.Conn, maxWrite int, err er
 			raw, err = t.dialTCP(ctx)
 			return raw, 0, err
 		}
-		err = errors.New("it serves without TLS; wait until the Memcached is Ready")
+		err = errors.New("it answers without TLS; wait until the Memcached is Ready, and its clients leave a connection free")
 	}
 	return nil, 0, err
 }
