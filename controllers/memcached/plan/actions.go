@@ -100,12 +100,6 @@ func addFields(body, more map[string]any) {
 	}
 }
 
-// only returns the actions that apply one object.
-func (a Actions) only(key resources.Key) Actions {
-	a.Apply = slices.DeleteFunc(a.Apply, func(o Apply) bool { return o.Key != key })
-	return a
-}
-
 // WithoutPatch returns the actions without the patches of a pod.
 func (a Actions) WithoutPatch(pod *corev1.Pod) Actions {
 	a.Patch = slices.DeleteFunc(a.Patch, func(p PodPatch) bool { return p.Pod.Name == pod.Name })

@@ -68,17 +68,16 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
 		p.Discovery = planDiscovery(obs, shards, options, frozen)
-		if !frozen || p.Decision.Step != rollout.StepNone { // while it is frozen, two pods of that shard serve
-			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
-			p.Resources = planResources(obs, build, desired, canMove(p.Decision, shards))
-			if frozen {
-				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
+		desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
+		if frozen { // evictions must not wait for moves, and of two pods that serve, one has to go
+			keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: m.Name}}
+			if p.Decision.Step != rollout.StepNone {
+				keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
 			}
-			all = append(all, p.Resources.Actions, step)
-		}
-		if !frozen {
-			p.Binding = planBinding(obs, build)
-			all = append(all, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
+			all = append(all, step, planResources(obs, build, desired, false, keys...).Actions)
+		} else {
+			p.Resources, p.Binding = planResources(obs, build, desired, canMove(p.Decision, shards)), planBinding(obs, build)
+			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
 	p.Servers = options.Servers(m)

@@ -13,7 +13,7 @@ import (
 // canMove reports whether a shard could leave its node soon, with its items: nothing blocks it until a user does something, or a window
 // opens.
 func canMove(d rollout.Decision, shards []shard.State) bool {
-	lasting := []rollout.Gate{rollout.GatePaused, rollout.GateUpdateStrategyInvalid, rollout.GateSecretInvalid, rollout.GateOutsideMaintenanceWindow, rollout.GateScaling}
+	lasting := []rollout.Gate{rollout.GateUpdateStrategyInvalid, rollout.GateSecretInvalid, rollout.GateOutsideMaintenanceWindow, rollout.GateScaling}
 	return !slices.Contains(lasting, d.Gate) && !d.NeedsIntervention &&
 		!slices.ContainsFunc(shards, func(s shard.State) bool { return s.Active != nil && !resources.CanHandOver(s.Active) })
 }
@@ -29,8 +29,9 @@ func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
 	return n
 }
 
-// planResources returns the objects that are missing or not up to date. canMove is whether shards can leave a node.
-func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard, canMove bool) Resources {
+// planResources returns the objects that are missing or not up to date, or of some keys those that aren't up to date. canMove is whether
+// shards can leave a node.
+func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard, canMove bool, keys ...resources.Key) Resources {
 	p := Resources{UpToDate: observation.UpToDate{}}
 	handover := obs.Memcached.Spec.UpdateStrategy.Handover
 	for _, want := range build.Desired(shards) {
@@ -39,6 +40,9 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 			want.Pending = pending(obs, shards)
 		}
 		have, exists := obs.Objects[want.Key]
+		if len(keys) > 0 && (!exists || !slices.Contains(keys, want.Key)) {
+			continue
+		}
 		switch {
 		case exists && have.Owner == observation.Foreign:
 			p.Conflicts = append(p.Conflicts, want.Key)

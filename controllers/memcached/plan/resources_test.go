@@ -4,8 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -84,6 +86,28 @@ func TestBudgetRefusesEvictionsWhileShardsCanMoveFirst(t *testing.T) {
 		if got := budgets(c.canMove); !slices.Equal(got, []int{c.evictable}) {
 			t.Errorf("%+v: %d shards may be evicted", c, got)
 		}
+	}
+}
+
+func TestEvictionsDoNotWaitForMovesWhileNothingElseChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1beta1.MemcachedSpec)
+		want   []string
+	}{
+		"it is paused":         {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Config.Threads = true, ptr.To[int32](2) }, []string{"update PodDisruptionBudget cache"}},
+		"its spec is rejected": {func(s *v1beta1.MemcachedSpec) { s.Version = "1.5.0" }, []string{"update PodDisruptionBudget cache"}},
+		"shards can move":      {func(*v1beta1.MemcachedSpec) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 2)
+			obs.Memcached.Spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainRequired
+			budget := resources.Desired{Key: resources.Key{Kind: resources.KindPodDisruptionBudget, Name: "cache"}, KeepsShards: true}
+			obs.UpToDate[budget.Key] = observation.NewVersion(obs.Memcached, budget, obs.Objects[budget.Key])
+			c.change(&obs.Memcached.Spec)
+			if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
