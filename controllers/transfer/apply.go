@@ -22,6 +22,10 @@ import (
 // contains its result.
 const finishedJobTTL = 600
 
+// endPodGrace is how long, in seconds, a container may take to stop that keeps the pod of one which has failed: that of a save has time to
+// delete what it wrote, and it did.
+const endPodGrace = 30
+
 // writer makes all writes but that of the status.
 type writer struct{ client client.Writer }
 
@@ -54,7 +58,7 @@ func (w writer) apply(ctx context.Context, obs Observation, a Actions) error {
 	}
 	if a.EndPod != nil {
 		log.FromContext(ctx).Info("Deleting the pod whose container has failed", "pod", a.EndPod.Name)
-		if err := apiserver.Delete(ctx, w.client, a.EndPod); err != nil {
+		if err := apiserver.Delete(ctx, w.client, a.EndPod, client.GracePeriodSeconds(endPodGrace)); err != nil {
 			return err
 		}
 	}

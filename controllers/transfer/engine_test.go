@@ -90,6 +90,9 @@ func (b *fixture) recording() interceptor.Funcs {
 			if how.PropagationPolicy != nil {
 				verb += " " + strings.ToLower(string(*how.PropagationPolicy))
 			}
+			if how.GracePeriodSeconds != nil {
+				verb += fmt.Sprintf(" within %ds", *how.GracePeriodSeconds)
+			}
 			if p := how.Preconditions; p == nil || p.UID == nil || *p.UID != o.GetUID() {
 				verb += " any"
 			}
@@ -471,6 +474,14 @@ func TestActionsOnJobs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The Job retries when the pod has terminated. A container beside that of the Job may ignore the signal.
+func TestPodThatAnotherContainerKeepsTerminatesSoon(t *testing.T) {
+	ended := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "backup-u-1", UID: "p"}}
+	b := newFixture(t, ended.DeepCopy())
+	b.must(writer{b.Client}.apply(t.Context(), Observation{}, Actions{EndPod: ended}))
+	b.wantWrites(b.writes, "delete within 30s Pod")
 }
 
 func TestWriteOfFinalizersLeavesStatus(t *testing.T) {

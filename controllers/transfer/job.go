@@ -127,7 +127,10 @@ func (o Options) Job(r JobSpec) *batchv1.Job {
 		PodFailurePolicy:      failurePolicy(),
 		Template:              pod,
 	}
-	if r.Action == snapshotwire.ActionDelete {
+	switch r.Action {
+	case snapshotwire.ActionSave:
+		spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(int64(snapshotwire.SaveGrace.Seconds()))
+	case snapshotwire.ActionDelete:
 		// You may fix what a deletion waits for, so no failure is final.
 		spec.BackoffLimit = ptr.To[int32](deleteRetries)
 		spec.PodFailurePolicy.Rules = spec.PodFailurePolicy.Rules[1:]

@@ -102,6 +102,24 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 	}
 }
 
+// A save that the deadline stops must not leave its chunks to a store that each repetition of a final backup fills further.
+func TestPodOfASaveHasTimeToDeleteItsChunks(t *testing.T) {
+	for action, want := range map[snapshotwire.Action]*int64{snapshotwire.ActionSave: new(int64(540)), snapshotwire.ActionLoad: nil, snapshotwire.ActionDelete: nil} {
+		job := Options{}.Job(JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: action})
+		if got := job.Spec.Template.Spec.TerminationGracePeriodSeconds; !ptr.Equal(got, want) {
+			t.Errorf("%s: %d seconds", action, ptr.Deref(got, 0))
+		}
+	}
+	if snapshotwire.SaveGrace >= DeleteDeadlineSeconds*time.Second {
+		t.Error("the deletion of a backup doesn't wait for its pod")
+	}
+	b := owner.DeepCopy()
+	b.Status.Phase, b.Status.StartTime, b.Spec.DeadlineSeconds = v1beta1.TransferRunning, &metav1.Time{Time: now}, new(int32(60))
+	if !b.IsActive(now.Add(2*time.Minute + snapshotwire.SaveGrace)) {
+		t.Error("a backup is Failed before its pod is killed")
+	}
+}
+
 func TestJobDoesNotChangeVolumeThatItReads(t *testing.T) {
 	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}}
 	job := Options{}.Job(JobSpec{Prefix: Restore, Owner: restoreOwner, Store: store, Action: snapshotwire.ActionLoad})

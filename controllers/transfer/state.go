@@ -128,7 +128,7 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 		reason, message, outcome := failureOf(obs.Pods)
 		return JobState{Stage: Failed, Reason: reason, Message: message, Outcome: outcome}
 	case pod.DeletionTimestamp != nil:
-		return starting("pod %s is terminating and will be replaced", pod.Name)
+		return starting("pod %s is terminating and will be replaced, unless its deadline has passed", pod.Name)
 	case stage == podresult.Failed || stage == podresult.Stopped:
 		reason, message, _ := failureOf(obs.Pods)
 		s := starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)

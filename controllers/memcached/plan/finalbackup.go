@@ -75,7 +75,11 @@ func finalBackupFailure(m *v1beta1.Memcached, backup *v1beta1.MemcachedBackup) s
 	case backup != nil && !isFinalBackup(m, backup):
 		return fmt.Sprintf("MemcachedBackup %s exists and isn't managed by the operator", backup.Name)
 	case backup != nil && backup.Status.Phase == v1beta1.TransferFailed:
-		return fmt.Sprintf("MemcachedBackup %s failed: %s", backup.Name, backup.Status.Message())
+		failure := fmt.Sprintf("MemcachedBackup %s failed: %s", backup.Name, backup.Status.Message())
+		if backup.Status.Reason() == v1beta1.ReasonDeadlineExceeded { // the spec of the backup is immutable
+			failure += "; its deadline is spec.backup.final.deadlineSeconds of the Memcached"
+		}
+		return failure
 	}
 	return ""
 }

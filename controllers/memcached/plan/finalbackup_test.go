@@ -113,6 +113,14 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 			failed(obs, "the store is full", 0)
 		},
 			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
+		"its backup took too long, and it needs none": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
+			obs.Now = obs.Now.Add(5 * time.Minute)
+			failed(obs, "it did not finish", 0)
+			obs.FinalBackup.Status.Conditions[0].Reason = v1beta1.ReasonDeadlineExceeded
+		},
+			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: it did not finish; " +
+				"its deadline is spec.backup.final.deadlineSeconds of the Memcached"}},
 		"its backup is complete at the deadline": {func(obs *observation.Observation) {
 			backup(obs, v1beta1.TransferComplete)
 			obs.Now = obs.Now.Add(5 * time.Minute)

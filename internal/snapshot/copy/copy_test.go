@@ -742,9 +742,9 @@ func TestFailedSaveDeletesItsChunksHoweverLongThatTakes(t *testing.T) {
 		stopped bool // by a signal amid the deletion
 		left    bool
 	}{
-		"a minute for a chunk":                {time.Minute, false, false},
-		"stopped, ten seconds for a chunk":    {cleanupTimeout - 5*time.Second, true, false},
-		"stopped, twenty seconds for a chunk": {cleanupTimeout + 5*time.Second, true, true},
+		"an hour for a chunk":                    {time.Hour, false, false},
+		"stopped, eight minutes for a chunk":     {8 * time.Minute, true, false},
+		"stopped, until the pod would be killed": {wire.SaveGrace - time.Second, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

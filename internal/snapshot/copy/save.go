@@ -19,9 +19,9 @@ import (
 const (
 	// maxShards is how many shards are copied at a time: each needs about 15 MiB.
 	maxShards = 4
-	// cleanupTimeout bounds how long a save that was stopped deletes its chunks: Kubernetes
-	// kills the Job's pod after thirty seconds.
-	cleanupTimeout = 15 * time.Second
+	// cleanupTimeout bounds how long a save that was stopped deletes its chunks, so that it
+	// reports its outcome before Kubernetes kills the pod.
+	cleanupTimeout = wire.SaveGrace - 15*time.Second
 )
 
 // Save copies all items of task.Servers into a new snapshot at task.Path. If this task

@@ -33,6 +33,11 @@ const (
 // precedence over those that all programs know.
 const ProxyVariable = "STORE_PROXY"
 
+// SaveGrace is how long the pod of a save that is stopped may delete what it wrote, until Kubernetes kills it. It is
+// shorter than the ten minutes after which the deletion of a backup, a transfer that ought to have finished, and
+// autoscalers of nodes don't wait for a pod any more.
+const SaveGrace = 9 * time.Minute
+
 // Exit codes of a Job's program.
 const (
 	// ExitFailed is a failure that a retry may fix.
