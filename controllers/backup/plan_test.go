@@ -69,7 +69,13 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		"all shards are reachable":   {func(*observation) {}, "", "", false, true},
 		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1beta1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", false, false},
 		"the Memcached has no shard": {func(obs *observation) { obs.Memcached.Spec.Size = new(int32(0)) }, v1beta1.ReasonNoShards, "no shard to copy", true, false},
-		"it is being deleted":        {func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }, "", "", false, true},
+		"it is paused with size 0": {func(obs *observation) {
+			obs.Memcached.Spec.Size, obs.Memcached.Spec.Paused = new(int32(0)), true
+		}, "", "", false, true},
+		"it is being deleted with size 0": {func(obs *observation) {
+			obs.Memcached.Spec.Size, obs.Memcached.DeletionTimestamp = new(int32(0)), &metav1.Time{Time: now}
+		}, "", "", false, true},
+		"it is being deleted": {func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }, "", "", false, true},
 		"it is being deleted, without all shards": {func(obs *observation) {
 			obs.Memcached.DeletionTimestamp, obs.Memcached.Status.Servers = &metav1.Time{Time: now}, nil
 		}, v1beta1.ReasonMemcachedDeleting, "is being deleted", true, false},

@@ -47,12 +47,12 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 			"there is no Memcached %s in this namespace. Create it", name)
 	case m.DeletionTimestamp != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
-	case m.Spec.Size == nil || resources.Size(m) == 0:
+	case resources.SizesOf(m).Listed == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to fill. Create another restore once its size is 1 or more", name)
 	}
 	for _, shard := range obs.restore.Spec.Shards {
-		if size := resources.Size(m); shard >= size {
+		if size := resources.SizesOf(m).Listed; int(shard) >= size {
 			return transfer.Reject(v1beta1.ReasonShardNotFound,
 				"spec.shards names shard %d, but Memcached %s has the shards 0 to %d", shard, name, size-1)
 		}
@@ -91,15 +91,16 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 		return nil
 	}
 	m, maxAge := obs.Memcached, obs.restore.Spec.MaxAgeSeconds
+	size := resources.SizesOf(m).Listed
 	switch age := obs.Now.Sub(s.SnapshotTime.Time); {
 	case maxAge != nil && age > v1beta1.Seconds(maxAge, 0):
 		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,
 			"the snapshot was taken %s ago, but spec.maxAgeSeconds is %d. "+
 				"Restore from a newer one", age.Truncate(time.Second), *maxAge)
-	case s.Shards != resources.Size(m) && m.Spec.Access.Hashing == nil:
+	case int(s.Shards) != size && m.Spec.Access.Hashing == nil:
 		return transfer.Reject(v1beta1.ReasonSizeDiffers,
 			"the snapshot has %d shards but Memcached %s has %d, so keys belong to other shards. "+
-				"Set spec.access.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, resources.Size(m))
+				"Set spec.access.hashing of the Memcached to what its clients use, or restore into one of the same size", s.Shards, m.Name, size)
 	}
 	return nil
 }

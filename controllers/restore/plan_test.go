@@ -97,6 +97,7 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 	resized := func(size int32) func(*observation) {
 		return func(obs *observation) { obs.Memcached.Spec.Size = &size }
 	}
+	paused := func(obs *observation) { obs.Memcached.Spec.Paused = true }
 	type edits = []func(*observation)
 	for name, c := range map[string]struct {
 		edits         edits
@@ -108,10 +109,15 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, waits, v1beta1.ReasonMemcachedNotFound, "no Memcached cache"},
 		"the Memcached is being deleted": {edits{func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1beta1.ReasonMemcachedDeleting, "Restore into another one"},
 		"the Memcached has no shard":     {edits{resized(0)}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
-		"its size is unknown":            {edits{func(obs *observation) { obs.Memcached.Spec.Size = nil }}, fails, v1beta1.ReasonNoShards, "no shard to fill"},
-		"it lacks a shard":               {edits{shards(0, 2)}, fails, v1beta1.ReasonShardNotFound, "has the shards 0 to 1"},
-		"it has the shard":               {edits{shards(1)}, starts, "", ""},
-		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, waits, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
+		"it is paused with size 0":       {edits{paused, resized(0)}, starts, "", ""},
+		"it is paused with another size, and its shards are those of the snapshot": {edits{paused, resized(1), shards(1)}, starts, "", ""},
+		"it is paused with the size of the snapshot": {edits{paused, resized(3), func(obs *observation) {
+			obs.backup.Status.Snapshot.Shards = 3
+		}}, fails, v1beta1.ReasonSizeDiffers, "Memcached cache has 2"},
+		"it is paused without a shard that it will have": {edits{paused, resized(3), shards(2)}, fails, v1beta1.ReasonShardNotFound, "has the shards 0 to 1"},
+		"it lacks a shard":   {edits{shards(0, 2)}, fails, v1beta1.ReasonShardNotFound, "has the shards 0 to 1"},
+		"it has the shard":   {edits{shards(1)}, starts, "", ""},
+		"there is no backup": {edits{func(obs *observation) { obs.backup = nil }}, waits, v1beta1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
 		"the backup failed": {edits{func(obs *observation) {
 			obs.backup.Status.Phase = v1beta1.TransferFailed
 			obs.backup.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonNoShards}}

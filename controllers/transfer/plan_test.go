@@ -267,14 +267,18 @@ func TestSnapshotIsReportedAsTheAPIServerAcceptsIt(t *testing.T) {
 	}
 }
 
-func TestSizeOfCacheIsUnknownWithoutDefaults(t *testing.T) {
+func TestSizeOfCacheIsThatOfItsShards(t *testing.T) {
 	m := cache()
 	if got := CacheSizeOf(m); got != (CacheSize{}) {
 		t.Errorf("it is %+v", got)
 	}
 	m.Spec.Size, m.Spec.Memory = new(int32(3)), new(resource.MustParse("64Mi"))
-	if got := CacheSizeOf(m); got != (CacheSize{Shards: 3, Memory: 64 << 20}) {
-		t.Errorf("it is %+v", got)
+	m.Status.Servers = []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
+	for paused, shards := range map[bool]int64{false: 3, true: 2} {
+		m.Spec.Paused = paused
+		if got := CacheSizeOf(m); got != (CacheSize{Shards: shards, Memory: 64 << 20}) {
+			t.Errorf("paused %t: it is %+v", paused, got)
+		}
 	}
 }
 
