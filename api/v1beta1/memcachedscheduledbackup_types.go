@@ -225,6 +225,15 @@ type MemcachedScheduledBackup struct {
 	Status MemcachedScheduledBackupStatus `json:"status,omitzero"`
 }
 
+// BackupSpec returns the spec of its backups. The retention applies to the snapshots as well.
+func (s *MemcachedScheduledBackup) BackupSpec() MemcachedBackupSpec {
+	spec := *s.Spec.BackupTemplate.Spec.DeepCopy()
+	if spec.DeletionPolicy == "" && s.Spec.Retention != nil {
+		spec.DeletionPolicy = SnapshotDelete
+	}
+	return spec
+}
+
 // MemcachedScheduledBackupList is a list of MemcachedScheduledBackup objects.
 //
 // +kubebuilder:object:root=true

@@ -158,15 +158,10 @@ func belongsTo(b *v1beta1.MemcachedBackup, schedule string) bool {
 	return ok && err == nil && b.Labels[v1beta1.LabelSchedule] == schedule
 }
 
-// backupOf returns the backup of a run. The retention of a schedule applies to the
-// snapshots as well.
+// backupOf returns the backup of a run.
 func backupOf(s *v1beta1.MemcachedScheduledBackup, name string) *v1beta1.MemcachedBackup {
-	b := &v1beta1.MemcachedBackup{
+	return &v1beta1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{v1beta1.LabelSchedule: s.Name}},
-		Spec:       *s.Spec.BackupTemplate.Spec.DeepCopy(),
+		Spec:       s.BackupSpec(),
 	}
-	if b.Spec.DeletionPolicy == "" && s.Spec.Retention != nil {
-		b.Spec.DeletionPolicy = v1beta1.SnapshotDelete
-	}
-	return b
 }

@@ -24,7 +24,7 @@ func (p *plugin) backup() *cobra.Command {
 		Long: `Create a MemcachedBackup. Its shards keep serving.
 
 The backup is as those of the schedule that --from names, or is stored in the PersistentVolumeClaim that --claim names. Without either, it
-is as those of the only schedule of the Memcached, or is stored where spec.backup.final says.`,
+is as those of the only schedule of the Memcached, or is stored where spec.backup.final says. No retention deletes it.`,
 		Example: "  kubectl memcached backup cache\n  kubectl memcached backup cache --from nightly\n  kubectl memcached backup cache --claim memcached-backups",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ func backupLike(ctx context.Context, c *cluster.Cluster, m *v1beta1.Memcached, f
 	names := make([]string, 0, len(schedules))
 	for _, s := range schedules {
 		if s.Name == from || from == "" && len(schedules) == 1 {
-			return s.Spec.BackupTemplate.Spec, nil
+			return s.BackupSpec(), nil
 		}
 		names = append(names, s.Name)
 	}

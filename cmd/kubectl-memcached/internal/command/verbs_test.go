@@ -232,7 +232,7 @@ func (w *world) backups() []*v1beta1.MemcachedBackup {
 func (w *world) schedule(name, of, claim string) {
 	w.t.Helper()
 	s := &v1beta1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
-	s.Spec.Schedule = "@daily"
+	s.Spec.Schedule, s.Spec.Retention = "@daily", &v1beta1.BackupRetention{}
 	s.Spec.BackupTemplate.Spec.MemcachedRef.Name = of
 	s.Spec.BackupTemplate.Spec.Store.PersistentVolumeClaim = &v1beta1.PersistentVolumeClaimStore{ClaimName: claim}
 	if err := w.api.Create(w.t.Context(), s); err != nil {
@@ -257,6 +257,9 @@ func TestBackupIsAsThoseOfTheSchedule(t *testing.T) {
 	for _, b := range w.backups() {
 		if b.Spec.MemcachedRef.Name != "cache" {
 			t.Errorf("it is of %s", b.Spec.MemcachedRef.Name)
+		}
+		if claim := b.Spec.Store.PersistentVolumeClaim.ClaimName; (claim == "volume") == (b.Spec.DeletionPolicy == v1beta1.SnapshotDelete) {
+			t.Errorf("the deletion policy of that in %s is %q", claim, b.Spec.DeletionPolicy)
 		}
 		claims = append(claims, b.Spec.Store.PersistentVolumeClaim.ClaimName+b.Spec.Store.PersistentVolumeClaim.SubPath)
 	}
