@@ -18,7 +18,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -29,7 +28,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
-	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
+	"github.com/memcached-operator/memcached-operator/internal/ports"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
@@ -85,11 +84,10 @@ func run() error {
 	clock := &serverclock.Clock{}
 	config.Wrap(clock.Observe)
 	options.Clock, options.LogFormat = clock, agentLogFormat(flag.CommandLine)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	created, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cache.Options(options.WatchNamespaces...),
-		Metrics:                       metricsOptions(*metrics),
-		HealthProbeBindAddress:        *probes,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // ports.Serve serves them, with bounds
 		LeaderElection:                *elect,
 		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",
 		LeaderElectionNamespace:       options.Namespace,
@@ -98,8 +96,9 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the health check: %w", err)
+	mgr, err := ports.Serve(created, *probes, *metrics, os.Getenv("METRICS_CERT_DIR"))
+	if err != nil {
+		return err
 	}
 	if err := controllers.SetupWithManager(mgr, options); err != nil {
 		return err
@@ -162,11 +161,6 @@ func parseClusterDomain(setting string) (string, error) {
 		return "", fmt.Errorf("CLUSTER_DOMAIN is %q: set it to the domain of the cluster such as cluster.local, or unset it", setting)
 	}
 	return setting, nil
-}
-
-// metricsOptions returns how the metrics are served: with the certificate in METRICS_CERT_DIR, or with a self-signed one.
-func metricsOptions(address string) metricsserver.Options {
-	return metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: metricsauth.FilterProvider, CertDir: os.Getenv("METRICS_CERT_DIR")}
 }
 
 // parseDefaultImageUpdates returns how many Memcacheds follow another default image at a time:

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"flag"
 	"net/http"
 	"net/http/httptest"
@@ -13,15 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/memcached-operator/memcached-operator/internal/testcert"
 )
 
 func TestRequestsNameTheOperatorAndItsVersion(t *testing.T) {
@@ -109,48 +100,6 @@ func TestNumberOfMemcachedsThatFollowTheDefaultImage(t *testing.T) {
 		if _, err := parseDefaultImageUpdates(text); err == nil || !strings.Contains(err.Error(), "set it to a number from 0 to 65535") {
 			t.Errorf("%q gives %v", text, err)
 		}
-	}
-}
-
-func TestMetricsAreServedWithTheCertificateOfTheirFolder(t *testing.T) {
-	ca, dir := testcert.NewCA("metrics"), t.TempDir()
-	crt, key := ca.Issue(testcert.Options{Names: []string{"metrics.example"}})
-	for name, content := range map[string][]byte{"tls.crt": crt, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("METRICS_CERT_DIR", dir)
-	server, err := metricsserver.NewServer(metricsOptions("127.0.0.1:0"), &rest.Config{}, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error)
-	serving, failed := context.WithCancel(ctx)
-	go func() {
-		err := server.Start(ctx)
-		failed()
-		stopped <- err
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
-	})
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca.PEM())
-	var last error
-	err = wait.PollUntilContextCancel(serving, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		conn, err := tls.Dial("tcp", server.(interface{ GetBindAddr() string }).GetBindAddr(), &tls.Config{RootCAs: roots, ServerName: "metrics.example", MinVersion: tls.VersionTLS12})
-		if last = err; err != nil {
-			return false, nil
-		}
-		return true, conn.Close()
-	})
-	if err != nil {
-		t.Errorf("%v: %v", err, last)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/ports"
 )
 
 // shards returns the shard of each of many keys.
@@ -43,6 +44,13 @@ func TestPortsThatBypassTheMeshAreTheAgents(t *testing.T) {
 	want := fmt.Sprintf(`excludeInboundPorts: "%d,%d"`, agentwire.Port, agentwire.HandoverPort)
 	if text := section(t, read(t, "docs/networking.md"), "## Service meshes"); !strings.Contains(text, want) {
 		t.Errorf("docs/networking.md lacks %s", want)
+	}
+}
+
+func TestTheOperatorsBoundsAreDocumented(t *testing.T) {
+	want := fmt.Sprintf("at most %d connections at each of its two ports, and headers of at most %d KiB", ports.MaxConnections, ports.MaxHeader>>10)
+	if text := section(t, read(t, "docs/security.md"), "## Tenants"); !strings.Contains(text, want) {
+		t.Errorf("docs/security.md lacks %s", want)
 	}
 }
 

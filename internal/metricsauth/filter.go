@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const (
@@ -30,10 +29,10 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// FilterProvider returns a filter for the manager's metrics server. It passes a request
-// whose bearer token is valid (else 401) and whose user may send it to the URL (else
-// 403): the permission that the ClusterRole metrics-reader grants.
-func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+// Protect returns a handler that passes a request to next if its bearer token is valid (else
+// 401) and its user may send it to the URL (else 403): the permission that the ClusterRole
+// metrics-reader grants.
+func Protect(config *rest.Config, httpClient *http.Client, log logr.Logger, next http.Handler) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authenticationv1.AddToScheme, authorizationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -44,11 +43,9 @@ func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver
 	if err != nil {
 		return nil, err
 	}
-	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return &guard{
-			api: api, log: log, next: next, passed: passed{clock: clock.RealClock{}},
-			known: make(chan struct{}, maxInFlight), unknown: make(chan struct{}, maxInFlight),
-		}, nil
+	return &guard{
+		api: api, log: log, next: next, passed: passed{clock: clock.RealClock{}},
+		known: make(chan struct{}, maxInFlight), unknown: make(chan struct{}, maxInFlight),
 	}, nil
 }
 

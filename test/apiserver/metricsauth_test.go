@@ -52,9 +52,7 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 	asOperator.Impersonate.UserName = "metrics-operator"
 	httpClient, err := rest.HTTPClientFor(asOperator)
 	tr.Must(err)
-	filter, err := metricsauth.FilterProvider(asOperator, httpClient)
-	tr.Must(err)
-	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
+	handler, err := metricsauth.Protect(asOperator, httpClient, logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
 	tr.Must(err)
 	for name, c := range map[string]struct {
 		token, path string
