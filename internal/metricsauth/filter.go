@@ -73,10 +73,13 @@ func (g *guard) check(r *http.Request) int {
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized
 	}
-	reader := readerOf(token, r)
+	reader, address := readerOf(token, r), addressOf(r)
 	isKnown, recently := g.passed.has(reader)
 	if recently {
 		return http.StatusOK
+	}
+	if !isKnown {
+		isKnown, _ = g.passed.has(address)
 	}
 	slots := g.unknown
 	if isKnown {
@@ -92,6 +95,7 @@ func (g *guard) check(r *http.Request) int {
 	switch status {
 	case http.StatusOK:
 		g.passed.add(reader)
+		g.passed.add(address)
 	case http.StatusUnauthorized, http.StatusForbidden:
 		g.passed.remove(reader)
 	}
