@@ -100,7 +100,7 @@ func serve(mgr manager.Manager, name, address string, config *tls.Config, handle
 		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		MaxHeaderBytes:    MaxHeader,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		// By default, a connection has 250 requests, a frame of 1 MiB and bodies of 1 MiB.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 4, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 64 << 10},
