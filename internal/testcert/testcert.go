@@ -36,11 +36,16 @@ type Options struct {
 }
 
 // NewCA returns a CA with that common name.
-func NewCA(name string) *CA {
-	template := newTemplate(name, Options{})
+func NewCA(name string) *CA { return (&CA{}).Intermediate(name) }
+
+// Intermediate returns a CA that this one has signed.
+func (c *CA) Intermediate(name string) *CA {
+	template, key := newTemplate(name, Options{}), newKey(false)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	key := newKey(false)
-	return &CA{parse(create(template, template, key, key)), key}
+	if c.key == nil {
+		c = &CA{template, key}
+	}
+	return &CA{parse(create(template, c.certificate, key, c.key)), key}
 }
 
 // PEM returns the CA's own certificate.

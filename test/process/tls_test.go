@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,10 +21,12 @@ import (
 
 func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
-		ca := testcert.NewCA("shards")
+		ca, withoutRoot := testcert.NewCA("shards"), testcert.NewCA("root").Intermediate("clients")
 		s := pods.NewTLSShard(t)
 		s.Memcached = pods.MemcachedPath(version)
-		served := s.Issue(ca, testcert.Options{})
+		crt, key := ca.Issue(testcert.Options{Names: []string{pods.TLSHost}})
+		s.Put(crt, key, slices.Concat(ca.PEM(), withoutRoot.PEM()))
+		served := testcert.Fingerprint(crt)
 		s.Annotate(agentwire.ProtectionFile, `{"tls":"Disabled"}`)
 		s.Run()
 		client := fillWithAll(t, 1, s.AsCache())[0]
@@ -39,7 +42,7 @@ func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 		}{
 			{"Permissive", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
 			{"Required", pods.WordsRequired, true, []*tls.Config{secured, withCertificate}, []*tls.Config{nil}},
-			{"client certificates", pods.WordsClients, true, []*tls.Config{withCertificate}, []*tls.Config{nil, secured, pods.ClientConfig(t, ca, testcert.NewCA("others"))}},
+			{"client certificates", pods.WordsClients, true, []*tls.Config{withCertificate}, []*tls.Config{nil, secured, pods.ClientConfig(t, ca, testcert.NewCA("others")), pods.ClientConfig(t, ca, withoutRoot)}},
 			{"TLS 1.3", append([]string{"-o", "ssl_min_version=3"}, pods.WordsRequired...), true, []*tls.Config{secured}, []*tls.Config{nil, {RootCAs: secured.RootCAs, ServerName: pods.TLSHost, MaxVersion: tls.VersionTLS12}}},
 			{"Permissive again", pods.WordsPermissive, true, []*tls.Config{nil, secured}, nil},
 			{"plain", nil, false, []*tls.Config{nil}, []*tls.Config{secured}},
