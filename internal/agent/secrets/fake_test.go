@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,7 +53,7 @@ type memcached struct {
 	refresh error
 	lazy    bool
 	// full is whether clients use all connections.
-	full bool
+	full atomic.Bool
 	// hung is not nil while it answers nothing, and closed when it continues.
 	hung chan struct{}
 	done chan struct{}
@@ -153,7 +154,7 @@ func (m *memcached) dial(ctx context.Context, _, address string) (net.Conn, erro
 	client, server := fake.Pipe()
 	go func() {
 		defer server.Close()
-		if m.full {
+		if m.full.Load() {
 			_, _ = io.WriteString(server, "ERROR Too many open connections\r\n")
 			return
 		}

@@ -36,8 +36,8 @@ func TestChangedSecretIsLoaded(t *testing.T) {
 			return func() { close(m.hung) }
 		}, 2*loadTimeout + soon, "", "", true, true},
 		"when clients no longer use all connections": {func(m *memcached) func() {
-			m.full = true
-			return func() { m.full = false }
+			m.full.Store(true)
+			return func() { m.full.Store(false) }
 		}, loadTimeout + soon, "", "", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
