@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	"github.com/blang/semver/v4"
 )
 
 // The versions besides the newest one.
@@ -84,13 +84,9 @@ func run(m *testing.M, variables []string) (int, error) {
 	if err := build(AgentPath, "./cmd/agent", " -X runtime.godebugDefault=disablethp=1", "-tags", "nethttpomithttp2"); err != nil {
 		return 0, err
 	}
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given { // the tests often wait
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			return 0, err
-		}
+	// The tests often wait. A -parallel of the command line is parsed later.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		return 0, err
 	}
 	return m.Run(), nil
 }
@@ -130,12 +126,7 @@ func findVersions() error {
 	for _, path := range found {
 		Versions = append(Versions, filepath.Base(filepath.Dir(path)))
 	}
-	slices.SortFunc(Versions, func(a, b string) int {
-		if version.MustParseGeneric(a).LessThan(version.MustParseGeneric(b)) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(Versions, func(a, b string) int { return semver.MustParse(a).Compare(semver.MustParse(b)) })
 	if !slices.Contains(Versions, Oldest) || !slices.Contains(Versions, Middle) || len(Versions) < 3 {
 		return fmt.Errorf("MEMCACHED_DIR=%s has the versions %v, and %s, %s and a newer one are needed: %s", memcachedDir, Versions, Oldest, Middle, advice)
 	}

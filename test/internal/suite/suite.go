@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	"github.com/blang/semver/v4"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
@@ -32,7 +32,6 @@ var (
 
 // Run connects to the cluster, on which the operator must run, calls begin, runs the tests and returns the exit code.
 func Run(m *testing.M, begin func()) int {
-	flag.Parse()
 	if err := setUp(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -42,14 +41,10 @@ func Run(m *testing.M, begin func()) int {
 }
 
 func setUp(ctx context.Context) error {
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			return err
-		}
+	err := flag.Set("test.parallel", parallel) // a -parallel of the command line is parsed later
+	if err != nil {
+		return err
 	}
-	var err error
 	if Versions, err = versions(os.Getenv(VersionsVariable)); err != nil {
 		return err
 	}
@@ -79,11 +74,6 @@ func versions(list string) ([]string, error) {
 	if len(all) < 3 {
 		return nil, fmt.Errorf("%s is %q, and the tests need three versions: run them through make (make test-e2e)", VersionsVariable, list)
 	}
-	slices.SortFunc(all, func(a, b string) int {
-		if version.MustParseGeneric(a).LessThan(version.MustParseGeneric(b)) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b string) int { return semver.MustParse(a).Compare(semver.MustParse(b)) })
 	return all, nil
 }
