@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -20,6 +21,11 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 		"a data directory that is not writable": {func(t *testing.T, s *pods.Shard) {
 			pods.Must(t, os.Chmod(s.Data, 0o555))
 		}, "the data directory must be writable"},
+		// A full tmpfs that is smaller than -m kills memcached.
+		"a volume that is smaller than memcached's memory": {func(t *testing.T, s *pods.Shard) {
+			pods.Must(t, syscall.Mount("tmpfs", s.Data, "tmpfs", 0, "size=48m,mode=0777"))
+			t.Cleanup(func() { _ = syscall.Unmount(s.Data, syscall.MNT_DETACH) })
+		}, "the data volume has 48 MiB, but memcached with -m 64 needs 65 MiB"},
 		"no data directory": {func(_ *testing.T, s *pods.Shard) { s.Data = filepath.Join(s.Dir, "missing") }, "the data directory must be writable"},
 		"arguments that memcached rejects": {func(_ *testing.T, s *pods.Shard) {
 			s.Annotate(agentwire.ArgumentsFile, s.Arguments("-I", "1024m"))

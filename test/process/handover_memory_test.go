@@ -11,19 +11,17 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// agentMemory returns a value of /proc/<pid>/status of the agent, in bytes; 0 if it has exited.
-func agentMemory(s *pods.Shard, name string) int64 {
-	s.T.Helper()
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Command.Process.Pid))
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name+":"); ok {
-			var kib int64
-			_, err := fmt.Sscan(rest, &kib)
-			pods.Must(s.T, err)
-			return kib << 10
-		}
+// memoryOf returns a value of proc_pid_status(5) in bytes.
+func memoryOf(t testing.TB, pid int, name string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	pods.Must(t, err)
+	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatalf("%s of process %d: %v", name, pid, err)
 	}
-	return 0
+	return kib << 10
 }
 
 // The agent shares the container's memory with the items.
@@ -33,14 +31,15 @@ func TestAgentsMemoryInAHandover(t *testing.T) {
 	old, next, _ := pods.NewPair(t, "-m", "1200")
 	old.Run()
 	pods.FillSized(t, old.Address(), size, 500)
-	before := agentMemory(old, "VmRSS")
+	before := memoryOf(t, old.Command.Process.Pid, "VmRSS")
 	next.Launch()
 	next.Annotate(agentwire.ReceiveFile, old.PodUID)
 	status := next.WaitForPhase(agentwire.PhaseServing)
 	wantHandedOver(t, status.Start, size)
-	sourcePeak, targetPeak, after := agentMemory(old, "VmHWM"), agentMemory(next, "VmHWM"), int64(0)
+	source, target := old.Command.Process.Pid, next.Command.Process.Pid
+	sourcePeak, targetPeak, after := memoryOf(t, source, "VmHWM"), memoryOf(t, target, "VmHWM"), int64(0)
 	returned := pods.Eventually(func() bool { // by the garbage collector
-		after = agentMemory(next, "VmRSS")
+		after = memoryOf(t, target, "VmRSS")
 		return after-before <= idle
 	})
 	t.Logf("%d items: the idle agent %.1f MiB; source %.1f MiB more (%.0f bytes an item), target %.1f MiB more (%.0f), %.1f MiB more after it",

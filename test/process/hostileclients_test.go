@@ -7,17 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -25,27 +18,13 @@ import (
 // is for the items and the agent.
 func runLimited(t *testing.T, version string) (s *pods.Shard, pid int, most int64) {
 	t.Helper()
-	spec := &v1beta1.MemcachedSpec{Memory: new(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{
-		MaxConnections: new(int32(1024)), Threads: new(int32(4)), MaxItemSize: new(resource.MustParse("1Mi")),
-	}}
-	revision := resources.NewPodRevision(spec, resources.Image{Reference: "memcached:" + version, Version: version})
-	limit := revision.Resources.Limits[corev1.ResourceMemory]
-	s = pods.NewShard(t)
-	s.Memcached = pods.MemcachedPath(version)
+	s, limit := shardOfOperator(t, version)
 	cgroup := filepath.Join(s.Dir, "cgroup")
 	pods.MakeDir(t, cgroup)
 	pods.Must(t, os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(limit.AsDec().String()), 0o644))
 	contain(s, "mount --bind "+cgroup+" /sys/fs/cgroup")
-	s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, fmt.Sprintf("%q", strconv.Itoa(s.Port)), 1))
 	status := s.Run()
 	return s, status.PID, limit.Value() - status.MaxBytes - 16<<20
-}
-
-func anonymous(t *testing.T, pid int) int64 {
-	t.Helper()
-	kib, err := strconv.ParseInt(pods.ProcStatus(t, pid, "RssAnon"), 10, 64)
-	pods.Must(t, err)
-	return kib << 10
 }
 
 // store stores the item that the attacks must not remove.
@@ -84,7 +63,7 @@ func TestRequestWithoutAnEndDoesNotUseUpTheMemory(t *testing.T) {
 	text, peak := bytes.Repeat([]byte("keys"), 64<<10), int64(0)
 	for sent := 0; err == nil && sent < 256<<20; sent += len(text) {
 		_, err = conn.Write(text)
-		peak = max(peak, anonymous(t, pid))
+		peak = max(peak, memoryOf(t, pid, "RssAnon"))
 	}
 	if err == nil || peak > most {
 		t.Errorf("memcached allocates %.1f MiB of %.1f, and doesn't close the connection: %v", mebibytes(peak), mebibytes(most), err)
@@ -109,7 +88,7 @@ func TestAnswersThatAreNotReadDoNotUseUpTheMemory(t *testing.T) {
 			_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
 			_, _ = conn.Read(make([]byte, 1)) // memcached has parsed the request
 		}
-		used := anonymous(t, pid)
+		used := memoryOf(t, pid, "RssAnon")
 		t.Logf("%.1f MiB of %.1f", mebibytes(used), mebibytes(most))
 		if used > most {
 			t.Errorf("memcached allocates %.1f MiB of %.1f", mebibytes(used), mebibytes(most))

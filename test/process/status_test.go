@@ -192,7 +192,7 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 		}
 	}
 	// Without transparent huge pages of the heap, which Debian uses: with them, it is up to 14 MiB.
-	if !pods.Eventually(func() bool { return agentMemory(s, "VmRSS") <= 12<<20 }) {
-		t.Errorf("%.1f MiB resident, more than 12 MiB", mebibytes(agentMemory(s, "VmRSS")))
+	if pid := s.Command.Process.Pid; !pods.Eventually(func() bool { return memoryOf(t, pid, "VmRSS") <= 12<<20 }) {
+		t.Errorf("%.1f MiB resident, more than 12 MiB", mebibytes(memoryOf(t, pid, "VmRSS")))
 	}
 }

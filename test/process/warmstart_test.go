@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -53,6 +54,18 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 	}
 }
 
+// shardOfOperator returns a shard of 64Mi with the operator's arguments and more, and the memory limit of its container.
+func shardOfOperator(t *testing.T, version string, extra ...string) (*pods.Shard, resource.Quantity) {
+	t.Helper()
+	revision := resources.NewPodRevision(&v1beta1.MemcachedSpec{Memory: new(resource.MustParse("64Mi")), Config: v1beta1.MemcachedConfig{
+		MaxItemSize: new(resource.MustParse("1Mi")), MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra,
+	}}, resources.Image{Reference: "memcached:" + version, Version: version})
+	s := pods.NewShard(t)
+	s.Memcached = pods.MemcachedPath(version)
+	s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.Port)), 1))
+	return s, revision.Resources.Limits[corev1.ResourceMemory]
+}
+
 // The operator adds pages to -m, by which a full shard stores as many items as memory has room for.
 func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 	t.Parallel()
@@ -61,13 +74,7 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 			t.Run(version+strings.Join(extra, ""), func(t *testing.T) {
 				t.Parallel()
 				const perItem = 600 // bytes, of which 500 are the value
-				memory, itemSize := resource.MustParse("64Mi"), resource.MustParse("1Mi")
-				revision := resources.NewPodRevision(&v1beta1.MemcachedSpec{
-					Memory: &memory, Config: v1beta1.MemcachedConfig{MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra},
-				}, resources.Image{Reference: "memcached:" + version, Version: version})
-				s := pods.NewShard(t)
-				s.Memcached = pods.MemcachedPath(version)
-				s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.Port)), 1))
+				s, _ := shardOfOperator(t, version, extra...)
 				s.Run()
 				pods.FillSized(t, s.Address(), 2*64<<20/perItem, perItem-100)
 				full := s.Status().Items

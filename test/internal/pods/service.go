@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // Service stands for a Service: one address that forwards each new connection to the
@@ -56,13 +54,6 @@ func (s *Service) forward(client net.Conn) {
 
 // Greet connects and returns an error unless memcached answers.
 func Greet(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	conn, err := protocol.At(address).Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_, err = conn.Version(ctx)
+	_, err := RequestVersion(context.Background(), address, nil)
 	return err
 }

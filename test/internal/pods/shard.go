@@ -482,15 +482,3 @@ func runs(group int) bool {
 		return len(state) > 2 && state[2] == strconv.Itoa(group) && state[0] != "Z" && state[0] != "X"
 	})
 }
-
-// ProcStatus reads the first word of a line of proc_pid_status(5).
-func ProcStatus(t *testing.T, pid int, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	Must(t, err)
-	_, rest, ok := strings.Cut(string(text), "\n"+name+":")
-	if !ok {
-		t.Fatalf("no %s of process %d", name, pid)
-	}
-	return strings.Fields(rest)[0]
-}
