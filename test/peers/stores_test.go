@@ -28,6 +28,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
@@ -172,26 +173,19 @@ func (j *job) copies() {
 }
 
 // serveS3 serves a folder as S3 until the test ends.
-func serveS3(t *testing.T, folder, address string, authority *s3.Authority) *s3.Server {
+func serveS3(t *testing.T, folder, address string, ca *testcert.CA) *s3.Server {
 	t.Helper()
-	server, err := s3.Start(context.WithoutCancel(t.Context()), folder, address, authority)
+	server, err := s3.Start(context.WithoutCancel(t.Context()), folder, address, ca)
 	pods.Must(t, err)
 	t.Cleanup(server.Kill)
 	return server
 }
 
-func newAuthority(t *testing.T) *s3.Authority {
-	t.Helper()
-	a, err := s3.NewAuthority("127.0.0.1")
-	pods.Must(t, err)
-	return a
-}
-
-// trusting returns a file with an authority's certificate.
-func trusting(t *testing.T, a *s3.Authority) string {
+// trusting returns a file with a CA's certificate.
+func trusting(t *testing.T, ca *testcert.CA) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	pods.WriteFile(t, file, string(a.PEM()))
+	pods.WriteFile(t, file, string(ca.PEM()))
 	return file
 }
 
@@ -241,7 +235,7 @@ func filled(t *testing.T, size int) (*pods.Cache, *items.Set) {
 
 func TestUnusableS3ServerIsReportedWithWhatToDo(t *testing.T) {
 	t.Parallel()
-	ours, others := newAuthority(t), newAuthority(t)
+	ours, others := testcert.NewCA("ours"), testcert.NewCA("others")
 	secure := serveS3(t, t.TempDir(), "127.0.0.1:0", ours)
 	plain := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
 	good := func() snapshotwire.Store { return bucket(secure, trusting(t, ours)) }
@@ -363,7 +357,7 @@ func TestStoreIsOpenedByWebIdentity(t *testing.T) {
 
 func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 	t.Parallel()
-	authority := newAuthority(t)
+	authority := testcert.NewCA("s3")
 	secure, plain := t.TempDir(), t.TempDir()
 	folder := filepath.Join(t.TempDir(), "made", "for", "it")
 	tests := map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -31,18 +32,16 @@ const (
 // claim and survives its pod.
 func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix string) (v1beta1.SnapshotStore, error) {
 	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
-	authority, err := NewAuthority(host)
-	if err != nil {
-		return v1beta1.SnapshotStore{}, err
-	}
+	ca := testcert.NewCA("s3")
+	crt, key := ca.Issue(testcert.Options{Names: []string{host}})
 	secret := func(name string, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: Name}
 	for _, o := range []client.Object{
 		secret(CredentialsSecret, map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(AccessKey), "AWS_SECRET_ACCESS_KEY": []byte(SecretKey)}),
-		secret(CASecret, map[string][]byte{"ca.crt": authority.PEM()}),
-		secret(serverSecret, map[string][]byte{"tls.crt": authority.certificates, "tls.key": authority.key}),
+		secret(CASecret, map[string][]byte{"ca.crt": ca.PEM()}),
+		secret(serverSecret, map[string][]byte{"tls.crt": crt, "tls.key": key}),
 		cluster.Claim(metav1.ObjectMeta{Namespace: namespace, Name: claim}, "1Gi"),
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": Name},

@@ -1,3 +1,5 @@
+// Package s3 runs a real S3 server for tests: rclone, which serves the folders of a folder as buckets. It runs as a process
+// or in a cluster, with TLS by a CA of the tests.
 package s3
 
 import (
@@ -15,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/util/cert"
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
 )
 
 // Credentials of a server, and its bucket.
@@ -27,33 +29,18 @@ const (
 
 const serverStartTimeout = 5 * time.Minute
 
-// Authority signed the certificate of one server. Its fields are PEM.
-type Authority struct{ certificates, key []byte }
-
-// NewAuthority returns an authority with a certificate for the server of a name or an address.
-func NewAuthority(host string) (*Authority, error) {
-	certificates, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-	return &Authority{certificates, key}, err
-}
-
-// PEM returns the server's certificate and the authority's.
-func (a *Authority) PEM() []byte { return a.certificates }
-
 // Server is a process that serves a folder.
 type Server struct {
 	Endpoint string
-	Folder   string
-	// Authority of its certificate; nil without TLS.
-	Authority *Authority
 
 	files   string // certificate and key
 	process *exec.Cmd
 	exited  chan struct{}
 }
 
-// Start serves a folder, in which it creates Bucket, on host:port; port 0 means a free one. The program is that of the
-// environment variable S3_SERVER.
-func Start(ctx context.Context, folder, address string, authority *Authority) (*Server, error) {
+// Start serves a folder, in which it creates Bucket, on a port of 127.0.0.1; port 0 means a free one. A CA issues its
+// certificate; nil is a server without TLS. The program is that of the environment variable S3_SERVER.
+func Start(ctx context.Context, folder, address string, ca *testcert.CA) (*Server, error) {
 	program := os.Getenv("S3_SERVER")
 	if program == "" {
 		return nil, errors.New("S3_SERVER is not set: run make test, or eval $(make -s env)")
@@ -61,15 +48,16 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 	if err := os.MkdirAll(filepath.Join(folder, Bucket), 0o777); err != nil {
 		return nil, err
 	}
-	s := &Server{Folder: folder, Authority: authority}
+	s := &Server{}
 	args := arguments(folder, address)
-	if authority != nil {
+	if ca != nil {
 		var err error
 		if s.files, err = os.MkdirTemp("", "s3-"); err != nil {
 			return nil, err
 		}
+		crt, key := ca.Issue(testcert.Options{Names: []string{"127.0.0.1"}})
 		certificateFile, keyFile := filepath.Join(s.files, "tls.crt"), filepath.Join(s.files, "tls.key")
-		if err := errors.Join(os.WriteFile(certificateFile, authority.certificates, 0o600), os.WriteFile(keyFile, authority.key, 0o600)); err != nil {
+		if err := errors.Join(os.WriteFile(certificateFile, crt, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
 			return nil, err
 		}
 		args = append(args, "--cert", certificateFile, "--key", keyFile)
