@@ -28,14 +28,8 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			name, heading, _ := strings.Cut(place, " ")
-			document, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-			pods.Must(t, err)
-			snippet := regexp.MustCompile("\n### " + heading + "\n\n```[a-z]+\n((?s:.*?))```").FindSubmatch(document)
-			if snippet == nil {
-				t.Fatalf("docs/%s has no snippet %q", name, heading)
-			}
 			file := filepath.Join(t.TempDir(), command[len(command)-1])
-			pods.Must(t, os.WriteFile(file, snippet[1], 0o600))
+			pods.Must(t, os.WriteFile(file, snippet(t, name, heading, "```"), 0o600))
 			var servers, words, environment []string
 			switch name {
 			case "tls.md":
@@ -47,6 +41,7 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 				servers = append(servers, pods.StartCache(t, pods.Newest, words...).Address())
 			}
 			var output []byte
+			var err error
 			for range 5 { // their timeouts are shorter than some waits on a busy machine
 				// In this directory, go finds the library in the module of the tests.
 				cmd := exec.Command(command[0], append(command[1:len(command)-1:len(command)-1], file)...)
@@ -58,6 +53,18 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 			t.Errorf("it printed %q, %v", output, err)
 		})
 	}
+}
+
+// snippet returns the code below a heading of a document until an expression matches.
+func snippet(t *testing.T, document, heading, until string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", document))
+	pods.Must(t, err)
+	found := regexp.MustCompile("\n### " + heading + "\n\n```[a-z]+\n((?s:.*?))" + until).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("docs/%s has no snippet %q", document, heading)
+	}
+	return found[1]
 }
 
 // serveTLS returns the arguments of servers with TLS, and the environment of their clients.
@@ -79,18 +86,12 @@ func serveUser(t *testing.T) (words, environment []string) {
 // pymemcache asks a server that failed again, and doesn't move its keys to others.
 func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients.md"))
-	pods.Must(t, err)
-	snippet := regexp.MustCompile("\n### Python: pymemcache\n\n```python\n((?s:.*?))client\\.set").FindSubmatch(document)
-	if snippet == nil {
-		t.Fatal("docs/clients.md has no client of pymemcache")
-	}
 	var servers []string
 	for range 3 {
 		servers = append(servers, pods.StartCache(t, pods.Newest).Address())
 	}
 	servers[1] = "127.0.0.1:1" // nothing listens there
-	cmd := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "-c", string(snippet[1])+`
+	cmd := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "-c", string(snippet(t, "clients.md", "Python: pymemcache", "client\\.set"))+`
 import time
 def owners():
     return [client._get_client("key%d" % i).server for i in range(100)]
