@@ -25,7 +25,7 @@ var (
 // after the shards have lost them.
 func backupRestore(ctx context.Context, e *environment) error {
 	const shards = 2
-	i, err := e.createAvailable(ctx, "scorecard-backup", shards)
+	i, err := e.createAvailable(ctx, "scorecard-backup", small(shards))
 	if err != nil {
 		return err
 	}

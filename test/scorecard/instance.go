@@ -54,9 +54,9 @@ func (e *environment) create(ctx context.Context, name string, spec v1beta1.Memc
 	return i, err
 }
 
-// createAvailable creates a small Memcached and waits until it is available.
-func (e *environment) createAvailable(ctx context.Context, name string, size int32) (*instance, error) {
-	i, err := e.create(ctx, name, small(size))
+// createAvailable creates a Memcached and waits until it is available.
+func (e *environment) createAvailable(ctx context.Context, name string, spec v1beta1.MemcachedSpec) (*instance, error) {
+	i, err := e.create(ctx, name, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -24,11 +24,8 @@ func crReady(ctx context.Context, e *environment) error {
 	if err != nil {
 		return err
 	}
-	i, err := e.create(ctx, example.Name, example.Spec)
+	i, err := e.createAvailable(ctx, example.Name, example.Spec)
 	if err != nil {
-		return err
-	}
-	if err := i.available(ctx); err != nil {
 		return err
 	}
 	_, err = i.write(ctx, "cr-ready", i.last.Status.Servers...)
@@ -51,7 +48,7 @@ func exampleOf(annotation string) (*v1beta1.Memcached, error) {
 // podFailure tests that a shard whose pod is deleted comes back and that it does not affect the others: same pods, all items.
 func podFailure(ctx context.Context, e *environment) error {
 	const shards, deleted = 3, 1
-	i, err := e.createAvailable(ctx, "scorecard-pod-failure", shards)
+	i, err := e.createAvailable(ctx, "scorecard-pod-failure", small(shards))
 	if err != nil {
 		return err
 	}
@@ -74,10 +71,7 @@ func podFailure(ctx context.Context, e *environment) error {
 func scale(ctx context.Context, e *environment) error {
 	spec := small(1)
 	spec.Scaling.ScaleSubresource.Directions = v1beta1.ScaleOutAndIn
-	i, err := e.create(ctx, "scorecard-scale", spec)
-	if err == nil {
-		err = i.available(ctx)
-	}
+	i, err := e.createAvailable(ctx, "scorecard-scale", spec)
 	if err != nil {
 		return err
 	}
