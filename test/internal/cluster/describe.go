@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -40,31 +39,14 @@ func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 			fmt.Fprintf(&b, "%s %s/%s %s: %s\n", eventTime(e).Format(time.TimeOnly), e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
 		}
 	}
-	log, err := c.OperatorLog(ctx, &corev1.PodLogOptions{TailLines: new(int64(logTail))})
-	section(&b, "the operator's last lines", err)
-	b.WriteString(log)
+	operators, err := c.OperatorPods(ctx)
+	section(&b, "the operator", err)
+	for _, pod := range operators {
+		log, err := c.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(logTail))}).DoRaw(ctx)
+		section(&b, "the last lines of "+pod.Name, err)
+		b.Write(log)
+	}
 	return b.String()
-}
-
-// OperatorLog returns the logs of the operator's pods.
-func (c *Cluster) OperatorLog(ctx context.Context, options *corev1.PodLogOptions) (string, error) {
-	pods, err := c.OperatorPods(ctx)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for _, pod := range pods {
-		stream, err := c.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
-		if err != nil {
-			return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
-		}
-		_, err = io.Copy(&b, stream)
-		_ = stream.Close()
-		if err != nil {
-			return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
-		}
-	}
-	return b.String(), nil
 }
 
 func section(b *strings.Builder, name string, err error) {
