@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -47,8 +46,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 		s.Holds(set(change.to))
 		s.Holds(set(change.from))
 		stop := s.records("cache", change.to)
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationScaled, m.Status.Scaling.ID)
-		s.Must(k.Patch(s.Ctx, m, client.RawPatch(types.MergePatchType, []byte(patch))))
+		s.Must(k.Annotate(s.Ctx, m, v1beta1.AnnotationScaled, m.Status.Scaling.ID))
 		s.Await("cache", "the end of the scaling", func(m *v1beta1.Memcached) error {
 			if m.Status.Scaling != nil || int(m.Status.Size) != change.to {
 				return fmt.Errorf("%d shards, %+v", m.Status.Size, m.Status.Scaling)

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
@@ -186,6 +185,6 @@ func (s *space) serves(what string, set *items.Set, size int) {
 func (s *space) refresh(name string) {
 	s.Helper()
 	for _, pod := range s.Pods(name) {
-		s.Must(k.Annotate(s.Ctx, client.ObjectKeyFromObject(&pod), "memcached-operator.io/test", pod.ResourceVersion))
+		s.Must(k.Annotate(s.Ctx, &pod, "memcached-operator.io/test", pod.ResourceVersion))
 	}
 }

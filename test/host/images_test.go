@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -33,7 +32,9 @@ func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 				spec: image(late), reason: v1beta1.ReasonImageCannotBePulled, words: []string{late},
 				fix: func(s *space, name string) {
 					s.load(late, "")
-					s.retry(name)
+					m, err := k.Memcached(s.Ctx, s.Key(name))
+					s.Must(err)
+					s.Must(k.Annotate(s.Ctx, m, v1beta1.AnnotationRetry, time.Now().Format(time.RFC3339)))
 				},
 			},
 			"nothing-in-the-image": {
@@ -165,15 +166,6 @@ func (s *space) rolledBack(name, shard string, before map[string]cluster.Life, r
 		return nil
 	})
 	return lives
-}
-
-// retry has an update tried again that was stopped.
-func (s *space) retry(name string) {
-	s.Helper()
-	m, err := k.Memcached(s.Ctx, s.Key(name))
-	s.Must(err)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationRetry, time.Now().Format(time.RFC3339))
-	s.Must(k.Patch(s.Ctx, m, client.RawPatch("application/merge-patch+json", patch), suite.Owner))
 }
 
 // named returns the name of an image that says that it holds a version, and that no

@@ -154,12 +154,11 @@ func LivesOf(pods map[string]corev1.Pod) map[string]Life {
 	return lives
 }
 
-// Annotate sets an annotation of a pod.
-func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, value string) error {
-	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+// Annotate sets an annotation of an object.
+func (c *Cluster) Annotate(ctx context.Context, o client.Object, name, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value)
 	if err := c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return fmt.Errorf("annotating pod %s: %w", pod.Name, err)
+		return fmt.Errorf("annotating %T %s: %w", o, o.GetName(), err)
 	}
 	return nil
 }
@@ -174,7 +173,8 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 	if err != nil {
 		return v1beta1.ShardStatus{}, err
 	}
-	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.PodName}, v1beta1.AnnotationRestart, token); err != nil {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: shard.PodName}}
+	if err := c.Annotate(ctx, pod, v1beta1.AnnotationRestart, token); err != nil {
 		return v1beta1.ShardStatus{}, err
 	}
 	_, err = c.Await(ctx, key, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1beta1.Memcached) error {
