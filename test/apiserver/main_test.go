@@ -55,12 +55,8 @@ func run(m *testing.M) (code int, err error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return 1, errors.New("KUBEBUILDER_ASSETS is not set, so there is no API server: run make test, or eval \"$(make -s env)\" first")
 	}
-	root, err := cluster.Root()
-	if err != nil {
-		return 1, err
-	}
 	environment := &envtest.Environment{
-		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd", "bases")},
+		CRDDirectoryPaths:        []string{"../../config/crd/bases"},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: 2 * time.Minute, // the machine may be busy with other tests
 	}
@@ -76,7 +72,7 @@ func run(m *testing.M) (code int, err error) {
 	if admin, err = client.New(server.Admin, client.Options{Scheme: simtest.Scheme()}); err != nil {
 		return 1, err
 	}
-	if err := grantOperator(context.Background(), root); err != nil {
+	if ofOperator, err = grant("role.yaml", operatorUser); err != nil {
 		return 1, fmt.Errorf("granting the operator its permissions: %w", err)
 	}
 	if err := flag.Set("test.parallel", parallelTests); err != nil { // a -parallel of the command line is parsed later
@@ -99,18 +95,20 @@ func start(t testing.TB, mgr ctrl.Manager) {
 	})
 }
 
-func grantOperator(ctx context.Context, root string) error {
-	raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
+// grant creates the role of a file of config/rbac and binds it to a user.
+func grant(file, user string) (of rbacv1.RoleRef, err error) {
+	raw, err := os.ReadFile(filepath.Join("../../config/rbac", file))
 	if err != nil {
-		return err
+		return of, err
 	}
 	var role rbacv1.ClusterRole
 	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
-		return err
+		return of, err
 	}
-	ofOperator = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
-	return errors.Join(admin.Create(ctx, &role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: ofOperator, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
+	of = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	ctx := context.Background()
+	return of, errors.Join(admin.Create(ctx, &role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: of, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}))
 }
 

@@ -5,18 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
@@ -25,18 +20,6 @@ import (
 func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
-	grant := func(file, user string) {
-		t.Helper()
-		raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
-		tr.Must(err)
-		var role rbacv1.ClusterRole
-		tr.Must(yaml.UnmarshalStrict(raw, &role))
-		tr.Must(errors.Join(client.IgnoreAlreadyExists(admin.Create(t.Context(), &role)), admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		})))
-	}
 	token := func(name string) string {
 		t.Helper()
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tr.Namespace, Name: name}}
@@ -44,8 +27,10 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 		tr.Must(errors.Join(admin.Create(t.Context(), account), admin.SubResource("token").Create(t.Context(), account, request)))
 		return request.Status.Token
 	}
-	grant("metrics_auth_role.yaml", "metrics-operator")
-	grant("metrics_reader_role.yaml", "system:serviceaccount:"+tr.Namespace+":reader")
+	for file, user := range map[string]string{"metrics_auth_role.yaml": "metrics-operator", "metrics_reader_role.yaml": "system:serviceaccount:" + tr.Namespace + ":reader"} {
+		_, err := grant(file, user)
+		tr.Must(err)
+	}
 	reader, stranger := token("reader"), token("stranger")
 
 	asOperator := rest.CopyConfig(server.Admin)

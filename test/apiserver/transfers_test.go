@@ -73,8 +73,6 @@ func (tr *transfers) create(kind, name, spec string) error {
 	return admin.Create(tr.Context(), object(tr.Env, kind, name, spec), client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-func isDeleted(b *v1beta1.MemcachedBackup) bool { return b.Name == "" }
-
 func TestEventHasAtMost1024Bytes(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
@@ -216,7 +214,7 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	tr.Must(tr.create("MemcachedScheduledBackup", "later", `{schedule: "@daily", backupTemplate: {spec: `+toClaim+`}}`))
 	tr.eventually("the schedule reports its next run", s, "later", func() bool { return s.Status.NextScheduleTime != nil })
 	tr.Must(admin.Delete(t.Context(), b))
-	tr.eventually("the backup is deleted with its snapshot", b, "nightly", func() bool { return isDeleted(b) })
+	tr.eventually("the backup is deleted with its snapshot", b, "nightly", func() bool { return b.Name == "" })
 	if len(tr.jobs.Snapshots) != 0 {
 		t.Errorf("the store contains %v", tr.jobs.Snapshots)
 	}
