@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -57,7 +58,7 @@ var conditions = []condition{
 		}},
 	{name: "placement", seen: "belongs on the nodes of caches",
 		objects: func(s site) []client.Object {
-			return append(s.denies(pods, placed, "belongs on the nodes of caches"), s.priorityClass(ofCaches, false))
+			return append(s.denies(pods, placed, "belongs on the nodes of caches"), priorityClass(ofCaches, false))
 		},
 		user: func(spec *v1beta1.MemcachedSpec) {
 			spec.Pod.NodeSelector = map[string]string{corev1.LabelArchStable: runtime.GOARCH}
@@ -65,7 +66,7 @@ var conditions = []condition{
 			spec.Pod.PriorityClassName = ofCaches
 		}},
 	{name: "default-priority", seen: ofAllPods,
-		objects: func(s site) []client.Object { return []client.Object{s.priorityClass(ofAllPods, true)} }},
+		objects: func(site) []client.Object { return []client.Object{priorityClass(ofAllPods, true)} }},
 	{name: "hardened", seen: "is not hardened",
 		objects: func(s site) []client.Object { return s.denies(pods, hardened, "is not hardened") },
 		user:    amounts},
@@ -175,8 +176,9 @@ func exits(c corev1.Container) corev1.Container {
 	return c
 }
 
-func (s site) priorityClass(name string, isDefault bool) client.Object {
-	return &schedulingv1.PriorityClass{ObjectMeta: s.shared(name), Value: 1, GlobalDefault: isDefault, PreemptionPolicy: new(corev1.PreemptNever)}
+// priorityClass is shared by all walks.
+func priorityClass(name string, isDefault bool) client.Object {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1, GlobalDefault: isDefault, PreemptionPolicy: new(corev1.PreemptNever)}
 }
 
 func (s site) limits(items ...corev1.LimitRangeItem) []client.Object {

@@ -35,12 +35,9 @@ func (s site) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.namespace, Name: s.condition}
 }
 
-// shared returns the metadata of an object that all walks share.
-func (s site) shared(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
-
-// inNamespace returns the metadata of a policy or binding.
+// policy returns the metadata of a policy or binding.
 func (s site) policy(rules []admissionv1.Rule, suffix string) metav1.ObjectMeta {
-	return s.shared(strings.Join([]string{s.namespace, s.condition, rules[0].Resources[0], suffix}, "-"))
+	return metav1.ObjectMeta{Name: strings.Join([]string{s.namespace, s.condition, rules[0].Resources[0], suffix}, "-")}
 }
 
 func (s site) match(rules []admissionv1.Rule, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
