@@ -35,11 +35,7 @@ var sets = []struct {
 func env() *cobra.Command {
 	return &cobra.Command{Use: "env [api] [process] [peers] [cluster]", Args: cobra.OnlyValidArgs, ValidArgs: []string{"api", "process", "peers", "cluster"},
 		Short: "build what tests need of an API server, of memcached, of other programs that use it, or of the cluster (default all), and print export lines for a shell",
-		RunE: func(_ *cobra.Command, names []string) error {
-			d, err := cache.Find()
-			if err != nil {
-				return err
-			}
+		RunE: inDirs(func(d cache.Dirs, names []string) error {
 			source, err := builds.Source()
 			if err != nil {
 				return err
@@ -61,7 +57,7 @@ func env() *cobra.Command {
 				fmt.Printf("export %s='%s'\n", name, strings.ReplaceAll(v[name], "'", `'\''`))
 			}
 			return nil
-		}}
+		})}
 }
 
 func (v variables) addCluster(d cache.Dirs, _ string) error {

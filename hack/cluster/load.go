@@ -32,11 +32,7 @@ func load() *cobra.Command {
 		}
 		return cobra.ExactArgs(2)(c, args)
 	}
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		d, err := cache.Find()
-		if err != nil {
-			return err
-		}
+	c.RunE = inDirs(func(d cache.Dirs, args []string) (err error) {
 		if _, ok := process.Alive(d, network.First.Name); !ok {
 			return cluster.ErrNotRunning
 		}
@@ -58,7 +54,7 @@ func load() *cobra.Command {
 		}
 		_, err = fmt.Fprintf(os.Stderr, "loaded %s, %s\n", args[0], digest)
 		return err
-	}
+	})
 	return c
 }
 

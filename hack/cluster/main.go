@@ -57,15 +57,20 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// plain is a command without arguments.
-func plain(name, short string, do func(cache.Dirs) error) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+// inDirs runs a command in the folders of this program.
+func inDirs(do func(d cache.Dirs, args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		d, err := cache.Find()
 		if err != nil {
 			return err
 		}
-		return do(d)
-	}}
+		return do(d, args)
+	}
+}
+
+// plain is a command without arguments.
+func plain(name, short string, do func(cache.Dirs) error) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: inDirs(func(d cache.Dirs, _ []string) error { return do(d) })}
 }
 
 // process1 is a command with which this program starts itself as process 1.
@@ -81,7 +86,7 @@ func process1(name string, do func(string) error) *cobra.Command {
 // onNode is a command for one node, by default node2.
 func onNode(name, short string, do func(cache.Dirs, network.Node) error) *cobra.Command {
 	return &cobra.Command{Use: name + " [NODE]", Short: short + fmt.Sprintf(" (node2 to node%d, default node2)", network.MaxNodes), Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: inDirs(func(d cache.Dirs, args []string) error {
 			n, err := network.Worker(append(args, "node2")[0])
 			if err != nil {
 				return err
@@ -89,23 +94,13 @@ func onNode(name, short string, do func(cache.Dirs, network.Node) error) *cobra.
 			if err := process.CanRun(); err != nil {
 				return err
 			}
-			d, err := cache.Find()
-			if err != nil {
-				return err
-			}
 			return locked(func(d cache.Dirs) error { return do(d, n) })(d)
-		}}
+		})}
 }
 
 func logs() *cobra.Command {
 	return &cobra.Command{Use: "logs COMPONENT", Short: "print the log of a component of node1, such as kube-apiserver or audit", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := cache.Find()
-			if err != nil {
-				return err
-			}
-			return cluster.Logs(d, args[0])
-		}}
+		RunE: inDirs(func(d cache.Dirs, args []string) error { return cluster.Logs(d, args[0]) })}
 }
 
 func down() *cobra.Command {

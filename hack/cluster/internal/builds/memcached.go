@@ -81,9 +81,9 @@ func fetchMemcached(from memcachedSuite, dir, final string) error {
 	if err != nil {
 		return err
 	}
-	version, err := parseVersion(out)
-	if err != nil {
-		return err
+	version := versionPattern.FindString(out)
+	if version == "" {
+		return fmt.Errorf("memcached -V said %q, which holds no version", out)
 	}
 	earlier, _ := MemcachedVersions(dir) // none before the first
 	if err := from.check(version, earlier); err != nil {
@@ -98,14 +98,6 @@ func fetchMemcached(from memcachedSuite, dir, final string) error {
 }
 
 var versionPattern = regexp.MustCompile(`\b(\d+\.\d+\.\d+)\b`)
-
-func parseVersion(out string) (string, error) {
-	v := versionPattern.FindString(out)
-	if v == "" {
-		return "", fmt.Errorf("memcached -V said %q, which holds no version", out)
-	}
-	return v, nil
-}
 
 // MemcachedVersions returns the versions in a folder, oldest first.
 func MemcachedVersions(dir string) ([]string, error) {

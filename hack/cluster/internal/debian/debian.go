@@ -54,13 +54,13 @@ func (s apt) open(suite string) error {
 			return err
 		}
 	}
-	mirror, err := debianMirror()
+	addresses, err := host.Output(exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"))
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
 		"status":       "",
-		"sources.list": fmt.Sprintf("deb [signed-by=%s] %s %s main\n", keyring, mirror, suite),
+		"sources.list": fmt.Sprintf("deb [signed-by=%s] %s %s main\n", keyring, pickMirror(addresses), suite),
 		"apt.conf": fmt.Sprintf(`Dir::State "%[1]s/state";
 Dir::State::status "%[1]s/status";
 Dir::Cache "%[1]s/cache";
@@ -115,16 +115,8 @@ var (
 	scriptLibrary = regexp.MustCompile(`^lib(perl|systemd-shared)`)
 )
 
-// debianMirror returns the archive that the machine's own APT uses, or Debian's.
-func debianMirror() (string, error) {
-	out, err := host.Output(exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"))
-	if err != nil {
-		return "", err
-	}
-	return pickMirror(out), nil
-}
-
-// pickMirror returns the first archive whose path ends in /debian: security updates and other vendors have their own.
+// pickMirror returns the archive that the machine's own APT uses, by its addresses, or Debian's: the first whose path ends in
+// /debian, as security updates and other vendors have their own.
 func pickMirror(addresses string) string {
 	for line := range strings.Lines(addresses) {
 		u, err := url.Parse(strings.TrimSpace(line))

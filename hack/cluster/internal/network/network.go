@@ -151,13 +151,11 @@ func ipIn(pid int, commands ...string) error {
 	return nil
 }
 
-var errNoLink = errors.New("the link eth0 is not there yet")
-
 // WaitForLink waits until the other end has connected this node.
 func WaitForLink() error {
 	return host.WaitFor(func() error {
 		if _, err := net.InterfaceByName("eth0"); err != nil {
-			return errNoLink
+			return errors.New("the link eth0 is not there yet")
 		}
 		return nil
 	})
