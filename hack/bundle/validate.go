@@ -10,7 +10,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/validation"
-	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
 )
 
 // kubernetesVersion is the newest version, that of the libraries, without whose removed APIs the bundle must work.
@@ -33,7 +32,12 @@ func validate(root string) ([]string, error) {
 		validation.ObjectValidator,
 	)
 	objects := append(bundle.ObjectsToValidate(), map[string]string{"k8s-version": kubernetesVersion})
-	out := findings(validators, objects)
+	var out []string
+	for _, result := range validators.Validate(objects...) {
+		for _, finding := range append(result.Errors, result.Warnings...) {
+			out = append(out, result.Name+": "+finding.Error())
+		}
+	}
 
 	version := bundle.CSV.Spec.Version.String()
 	released := filepath.Join(root, "catalog/releases", version)
@@ -44,14 +48,4 @@ func validate(root string) ([]string, error) {
 		out = append(out, fmt.Sprintf("bundle/ differs from the release %s: raise VERSION in the Makefile", version))
 	}
 	return out, nil
-}
-
-func findings(validators interfaces.Validators, objects []any) []string {
-	var out []string
-	for _, result := range validators.Validate(objects...) {
-		for _, finding := range append(result.Errors, result.Warnings...) {
-			out = append(out, result.Name+": "+finding.Error())
-		}
-	}
-	return out
 }

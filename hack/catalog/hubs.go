@@ -52,10 +52,7 @@ func hub(root, dir string, version semver.Version, catalogs []string) error {
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", file, err)
 		}
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, text, 0o644); err != nil {
+		if err := write(file, text); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return write(filepath.Join("..", configsDir), content)
+		return write(filepath.Join("..", configsDir, catalogFile), content)
 	case len(args) == 3 && args[0] == "hubs":
 		version, err := semver.Parse(args[1])
 		if err != nil {
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return write(args[2], content)
+		return write(filepath.Join(args[2], catalogFile), content)
 	}
 	return errors.New("usage: catalog render BUNDLEIMAGE, catalog hubs VERSION DIR, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
 }
@@ -74,9 +74,8 @@ func preview(ctx context.Context, arguments []string) ([]byte, error) {
 	return catalogOf(ctx, bundles, template(map[string][]string{"Candidate": images, "Stable": images}), nil)
 }
 
-// write writes a catalog into dir.
-func write(dir string, content []byte) error {
-	file := filepath.Join(dir, catalogFile)
+// write writes a file, and its folder if need be.
+func write(file string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}

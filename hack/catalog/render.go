@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/blang/semver/v4"
@@ -32,6 +35,27 @@ func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 		}
 	}
 	return catalogOf(ctx, bundles, template(images), deprecations(versions))
+}
+
+// released returns the versions of the releases, the oldest first.
+func released(root string) ([]semver.Version, error) {
+	entries, err := os.ReadDir(filepath.Join(root, releasesDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the releases: %w", err)
+	}
+	var versions []semver.Version
+	for _, entry := range entries {
+		if !entry.IsDir() { // the checksums
+			continue
+		}
+		version, err := semver.Parse(entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading the releases: %w", err)
+		}
+		versions = append(versions, version)
+	}
+	semver.Sort(versions)
+	return versions, nil
 }
 
 // streams returns where a release is in the template. A pre-release is a candidate only.
