@@ -75,19 +75,24 @@ func (env *Env) Create(name, spec string) *v1beta1.Memcached {
 // TryCreate creates a Memcached, which the API server may reject.
 func (env *Env) TryCreate(name, spec string) (*v1beta1.Memcached, error) {
 	env.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(spec))
-	env.Must(err)
-	o := map[string]any{}
-	env.Must(json.Unmarshal(raw, &o)) // with integers
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Memcached"))
-	u.SetName(name)
-	u.SetNamespace(env.Namespace)
-	u.Object["spec"] = o
-	if err := env.Admin.Create(env.Ctx, u); err != nil {
+	if err := env.Admin.Create(env.Ctx, env.Object("Memcached", name, spec)); err != nil {
 		return nil, err
 	}
 	return env.Get(name), nil
+}
+
+// Object returns an object of the namespace with a spec in YAML.
+func (env *Env) Object(kind, name, spec string) *unstructured.Unstructured {
+	env.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(spec))
+	env.Must(err)
+	fields := map[string]any{}
+	env.Must(json.Unmarshal(raw, &fields)) // with integers
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+	u.SetNamespace(env.Namespace)
+	u.SetName(name)
+	return u
 }
 
 // Get reads a Memcached.

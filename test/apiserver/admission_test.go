@@ -50,7 +50,7 @@ func TestSizeBelongsToTheOneThatSetsIt(t *testing.T) {
 	}
 	applied := func(spec string, want int32, scaledBy string) {
 		t.Helper()
-		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(object(env.Env, "Memcached", "cache", spec)), client.FieldOwner("flux"), client.ForceOwnership))
+		env.Must(admin.Apply(env.Ctx, client.ApplyConfigurationFromUnstructured(env.Object("Memcached", "cache", spec)), client.FieldOwner("flux"), client.ForceOwnership))
 		has("the manifest "+spec, want, scaledBy)
 	}
 	patch := func(kind, body string) client.Patch {

@@ -141,7 +141,7 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 	editor := env.userIn("editor", rule("", "secrets", "get"), rule("", "serviceaccounts", "impersonate"), rule("networking.k8s.io", "networkpolicies", "create"), rule("", "services", "create"))
 	env.applyAdmissionSamples("rights-of-users.yaml")
 	const image = "pod: {image: example.com/x:1}"
-	ofOthers := object(env.Env, "Memcached", "cache", "{"+image+"}")
+	ofOthers := env.Object("Memcached", "cache", "{"+image+"}")
 	_ = env.rejection(only, ofOthers)
 	s3 := func(field string) string {
 		return "store: {s3: {bucket: snapshots, endpoint: 'https://s3.example.com', " + field + "}}"
@@ -185,7 +185,7 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 			client    client.Client
 			forbidden bool
 		}{{"only", only, c.rejected != ""}, {"privileged", privileged, c.foreign}, {"editor", editor, false}} {
-			err := user.client.Create(env.Ctx, object(env.Env, c.kind, "cache", "{"+c.spec+"}"), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			err := user.client.Create(env.Ctx, env.Object(c.kind, "cache", "{"+c.spec+"}"), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 			if user.forbidden && (!apierrors.IsForbidden(err) || user.name == "only" && !strings.Contains(err.Error(), c.rejected)) || !user.forbidden && err != nil {
 				t.Errorf("%s by the user %s: %v, want %q", name, user.name, err, c.rejected)
 			}
@@ -204,5 +204,5 @@ func TestUsersGetNoRightsByTheOperator(t *testing.T) {
 	// The operator, which may read no Secrets, creates the backups of a schedule.
 	operator, err := client.New(server.Operator, client.Options{Scheme: simtest.Scheme()})
 	env.Must(err)
-	env.Must(operator.Create(env.Ctx, object(env.Env, "MemcachedBackup", "scheduled", "{memcachedRef: {name: cache}, "+s3("credentialsSecretName: own")+"}")))
+	env.Must(operator.Create(env.Ctx, env.Object("MemcachedBackup", "scheduled", "{memcachedRef: {name: cache}, "+s3("credentialsSecretName: own")+"}")))
 }

@@ -16,7 +16,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers"
@@ -55,22 +53,10 @@ const (
 	fromBackup = "{memcachedRef: {name: cache}, backupRef: {name: nightly}}"
 )
 
-// object returns an object of a test's namespace with a spec in YAML.
-func object(env *simtest.Env, kind, name, spec string) *unstructured.Unstructured {
-	env.Helper()
-	o := map[string]any{}
-	env.Must(yaml.Unmarshal([]byte(spec), &o))
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
-	u.SetNamespace(env.Namespace)
-	u.SetName(name)
-	return u
-}
-
 // create creates an object as kubectl apply would.
 func (tr *transfers) create(kind, name, spec string) error {
 	tr.Helper()
-	return admin.Create(tr.Context(), object(tr.Env, kind, name, spec), client.FieldValidation(metav1.FieldValidationStrict))
+	return admin.Create(tr.Context(), tr.Object(kind, name, spec), client.FieldValidation(metav1.FieldValidationStrict))
 }
 
 func TestEventHasAtMost1024Bytes(t *testing.T) {

@@ -61,17 +61,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// apply creates an object of that kind, which has the kind's name in lower case.
+// apply creates the object of that kind.
 func (w *world) apply(kind, spec string) {
 	w.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	var fields map[string]any
-	w.Must(yaml.Unmarshal([]byte(spec), &fields))
-	u.Object["spec"] = fields
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
-	u.SetNamespace(w.Namespace)
-	u.SetName("cache")
-	w.Must(w.Admin.Create(w.Ctx, u))
+	w.Must(w.Admin.Create(w.Ctx, w.Object(kind, "cache", spec)))
 }
 
 // ran creates an object and runs it.
