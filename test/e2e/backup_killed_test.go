@@ -20,7 +20,7 @@ func (s *space) slowBackup(policy v1beta1.SnapshotDeletionPolicy) *v1beta1.Memca
 	s.Serve("cache", suite.Small(1))
 	s.fill("cache", 1, slowSize)
 	b := s.backup("first", v1beta1.MemcachedBackupSpec{
-		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: s.claim("backups"), RateLimit: rate(slow), DeletionPolicy: policy,
+		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, Store: s.Claim(), RateLimit: rate(slow), DeletionPolicy: policy,
 	})
 	s.copies(b)
 	return b
@@ -40,7 +40,7 @@ func TestRestoreCompletesAfterItsPodIsKilled(t *testing.T) {
 	s := newSpace(t)
 	s.Serve("cache", suite.Small(1))
 	sets := s.fill("cache", 1, slowSize)
-	s.backedUp("first", "cache", s.claim("backups"))
+	s.backedUp("first", "cache", s.Claim())
 	s.flush("cache", 1)
 	r := s.restore("again", v1beta1.MemcachedRestoreSpec{
 		MemcachedRef: v1beta1.MemcachedReference{Name: "cache"}, BackupRef: &v1beta1.BackupReference{Name: "first"}, RateLimit: rate(slow),

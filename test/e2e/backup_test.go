@@ -25,7 +25,7 @@ func modulo(spec *v1beta1.MemcachedSpec) {
 func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
-	store := s.claim("backups")
+	store := s.Claim()
 	s.Serve("cache", suite.Small(shards))
 	sets := s.fill("cache", shards, perShard)
 	b := s.backedUp("first", "cache", store)
@@ -86,7 +86,7 @@ func (s *space) flush(memcached string, shards int) {
 func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	const perShard, size = 2, 10_000
 	s := newSpace(t)
-	store := s.claim("backups")
+	store := s.Claim()
 	s.Apply("cache", suite.Small(2))
 	s.Apply("three", suite.Small(3))
 	s.Available("cache")
@@ -122,7 +122,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
 	spec := suite.Small(shards)
-	spec.DeletionPolicy, spec.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.claim("backups")}
+	spec.DeletionPolicy, spec.Backup.Final = v1beta1.DeletionBackup, &v1beta1.FinalBackup{Store: s.Claim()}
 	m := s.Serve("cache", spec)
 	s.fill("cache", shards, perShard)
 	p := probe.Start(s.Address("cache", 0))
@@ -168,7 +168,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	const perShard = 5_000
 	s := newSpace(t)
-	store := s.claim("backups")
+	store := s.Claim()
 	s.Apply("cache", suite.Small(2, func(spec *v1beta1.MemcachedSpec) {
 		spec.Backup.Refill = v1beta1.Refill{Mode: v1beta1.RefillNewestBackup}
 	}))

@@ -50,7 +50,7 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	set := items.New("bound", 1000, net.JoinHostPort(first["host"], first["port"]))
 	set.DialWith(secureClient{user: first["username"], password: first["password"]}.dial)
 	s.Eventually("a login", func(context.Context) error { return set.Write() })
-	store := s.claim("backups")
+	store := s.Claim()
 	if b := s.backedUp("bound", "cache", store); b.Status.Snapshot.Items != 1000 {
 		t.Errorf("the snapshot has %d items", b.Status.Snapshot.Items)
 	}

@@ -23,13 +23,6 @@ func rate(items int32) *v1beta1.RateLimit {
 	return &v1beta1.RateLimit{ItemsPerSecond: &items, BytesPerSecond: &resource.Quantity{}}
 }
 
-// claim makes a claim of the default storage and returns the store that it is.
-func (s *space) claim(name string) v1beta1.SnapshotStore {
-	s.Helper()
-	s.Must(k.Create(s.Ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, "1Gi")))
-	return v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: name}}
-}
-
 // bucket runs a server of S3 and returns the store that it is.
 func (s *space) bucket(prefix string) v1beta1.SnapshotStore {
 	s.Helper()

@@ -69,7 +69,7 @@ func (s *space) putCertificate(ca *testcert.CA, name string) (config *tls.Config
 func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	const shards, perShard = 2, 50_000
 	s := newSpace(t)
-	store := s.claim("backups")
+	store := s.Claim()
 	s.Serve("cache", s.small(shards))
 	sets := s.fill("cache", shards, perShard)
 	lives := s.Lives("cache")

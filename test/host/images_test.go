@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -152,17 +153,17 @@ func (s *space) fails(name string, change failing) {
 
 // rolledBack waits until a shard is in the same pod what it was before, and returns
 // the lives of all. A container that crashes may be started more than once.
-func (s *space) rolledBack(name, shard string, before map[string]cluster.Life, restarts bool) map[string]cluster.Life {
+func (s *space) rolledBack(name, shardName string, before map[string]cluster.Life, restarts bool) map[string]cluster.Life {
 	s.Helper()
-	was := before[shard]
+	was := before[shardName]
 	lives := maps.Clone(before)
-	s.Eventually("shard "+shard+" is rolled back", func(context.Context) error {
-		pod := s.Pods(name)[shard]
+	s.Eventually("shard "+shardName+" is rolled back", func(context.Context) error {
+		pod := s.Pods(name)[shardName]
 		now, image := cluster.LifeOf(pod), pod.Status.ContainerStatuses[0].Image
-		if now.Pod != was.Pod || !suite.IsReady(pod) || restarts && now.Restarts < was.Restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+defaultVersion {
-			return fmt.Errorf("it was %+v and is %+v, ready %t, with image %s", was, now, suite.IsReady(pod), image)
+		if now.Pod != was.Pod || !shard.IsReady(&pod) || restarts && now.Restarts < was.Restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+defaultVersion {
+			return fmt.Errorf("it was %+v and is %+v, ready %t, with image %s", was, now, shard.IsReady(&pod), image)
 		}
-		lives[shard] = now
+		lives[shardName] = now
 		return nil
 	})
 	return lives

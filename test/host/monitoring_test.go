@@ -64,8 +64,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.createCRDs()
 	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
 
-	storage := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
-	s.Must(k.Create(s.Ctx, storage))
+	store := s.Claim()
 	slabs := func(spec *v1beta1.MemcachedSpec) {
 		spec.Monitoring.Details = []v1beta1.MonitoringDetail{v1beta1.MonitoringSlabs}
 	}
@@ -106,7 +105,6 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	hungSince := time.Now()
 	s.signal("hung", 0, syscall.SIGSTOP)
 	s.signal("limping", 1, syscall.SIGSTOP)
-	store := v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: "backups"}}
 	backup := func(memcached string) *v1beta1.MemcachedBackup {
 		spec := v1beta1.MemcachedBackupSpec{MemcachedRef: v1beta1.MemcachedReference{Name: memcached}, Store: store}
 		b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: memcached}, Spec: spec}
@@ -312,25 +310,30 @@ func (s monitored) load(name string, do func(*protocol.Conn, int) error) (stop f
 	s.Helper()
 	addresses, err := k.AnsweringAddresses(s.Ctx, s.Key(name), len(s.Pods(name)))
 	s.Must(err)
+	return s.beside(addresses, func(ctx context.Context, address string) {
+		var c *protocol.Conn
+		for i := 0; cluster.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
+			if c == nil {
+				var err error
+				if c, err = protocol.At(address).Dial(ctx); err != nil {
+					c = nil
+					continue
+				}
+			}
+			if err := do(c, i); err != nil && !protocol.IsAnswer(err) {
+				_ = c.Close()
+				c = nil
+			}
+		}
+	})
+}
+
+// beside runs a client of each address until they are stopped.
+func (s monitored) beside(addresses []string, client func(ctx context.Context, address string)) (stop func()) {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	var running sync.WaitGroup
 	for _, address := range addresses {
-		running.Go(func() {
-			var c *protocol.Conn
-			for i := 0; cluster.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
-				if c == nil {
-					var err error
-					if c, err = protocol.At(address).Dial(ctx); err != nil {
-						c = nil
-						continue
-					}
-				}
-				if err := do(c, i); err != nil && !protocol.IsAnswer(err) {
-					_ = c.Close()
-					c = nil
-				}
-			}
-		})
+		running.Go(func() { client(ctx, address) })
 	}
 	stop = func() { cancel(); running.Wait() }
 	s.Cleanup(stop)
@@ -340,10 +343,7 @@ func (s monitored) load(name string, do func(*protocol.Conn, int) error) (stop f
 // crowd keeps more connections open than a shard accepts, until it is stopped.
 func (s monitored) crowd(name string) (stop func()) {
 	s.Helper()
-	address := s.Address(name, 0)
-	ctx, cancel := context.WithCancel(s.Ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
+	return s.beside([]string{s.Address(name, 0)}, func(ctx context.Context, address string) {
 		var all []net.Conn
 		for cluster.Sleep(ctx, 10*time.Millisecond) == nil {
 			if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
@@ -358,9 +358,6 @@ func (s monitored) crowd(name string) (stop func()) {
 			_ = c.Close()
 		}
 	})
-	stop = func() { cancel(); running.Wait() }
-	s.Cleanup(stop)
-	return stop
 }
 
 // signal sends a signal to the memcached of a shard.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -58,7 +59,7 @@ func (s *space) operatorPod() corev1.Pod {
 		if pods, err = k.OperatorPods(ctx); err != nil {
 			return err
 		}
-		if len(pods) != 1 || pods[0].DeletionTimestamp != nil || !suite.IsReady(pods[0]) {
+		if len(pods) != 1 || pods[0].DeletionTimestamp != nil || !shard.IsReady(&pods[0]) {
 			return fmt.Errorf("%d pods are there, one of them may end or start", len(pods))
 		}
 		return nil

@@ -163,7 +163,7 @@ func TestVerbsOfThePluginNeedTheirRightsOnly(t *testing.T) {
 	as := func(user, args string) (int, string) {
 		return plugin(append(strings.Fields(args), "-n", s.Namespace, "--as", user, "--request-timeout", "2m")...)
 	}
-	s.Must(k.Create(s.Ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")))
+	s.Claim()
 	s.Apply("cache", suite.Small(2, suite.Handover(v1beta1.HandoverAvailable), func(spec *v1beta1.MemcachedSpec) {
 		spec.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashModulo}
 	}))

@@ -121,9 +121,7 @@ func begin(t *testing.T, hand []condition) *walk {
 			s.digests[version] = w.digest(version)
 		}
 	}
-	claim := cluster.Claim(metav1.ObjectMeta{Namespace: w.Namespace, Name: "backups"}, "1Gi")
-	w.Must(k.Create(w.Ctx, claim))
-	w.store = v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: claim.Name}}
+	w.store = w.Claim()
 	for _, c := range hand {
 		s.condition = c.name
 		for _, o := range c.objects(s) {

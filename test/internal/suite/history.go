@@ -156,7 +156,7 @@ func (s shards) take(m Moment) {
 // serves reports whether a pod of the shard is ready.
 func (s shards) serves(name string) bool {
 	for _, pod := range s[name] {
-		if IsReady(*pod) {
+		if shard.IsReady(pod) {
 			return true
 		}
 	}
@@ -289,15 +289,6 @@ func (h *History) NeverTwo(all Moments) {
 		if status.ReadyShards < status.Size-1 {
 			h.Errorf("a status has %d of %d ready shards", status.ReadyShards, status.Size)
 		}
-	}
-}
-
-// NeverOut reports it if a shard was unavailable, or changed in place.
-func (h *History) NeverOut(all Moments) {
-	h.Helper()
-	h.InTurn(all)
-	if out := all.Outages(); out != nil {
-		h.Errorf("shards were unavailable: %v", out)
 	}
 }
 

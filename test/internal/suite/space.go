@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -392,11 +391,12 @@ func (s *Space) NoPreflightPods() {
 	})
 }
 
-// IsReady reports whether a pod is ready.
-func IsReady(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+// Claim makes a claim of the default storage, with the name "backups", and returns the store that it is.
+func (s *Space) Claim() v1beta1.SnapshotStore {
+	s.Helper()
+	claim := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
+	s.Must(K.Create(s.Ctx, claim))
+	return v1beta1.SnapshotStore{PersistentVolumeClaim: &v1beta1.PersistentVolumeClaimStore{ClaimName: claim.Name}}
 }
 
 // ScaleTo writes the scale subresource, as "kubectl scale" does.
