@@ -1,14 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -53,7 +49,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 
 	pid := s.Command.Process.Pid
 	t.Run("it reaps orphaned processes", func(t *testing.T) {
-		before := childrenOf(t, pid, "")
+		before := childrenOf(pid, "")
 		leave := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-p", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 &")
 		// In the tests' own process group, an exit of the orphans can make the kernel send
 		// SIGHUP to all tests (setpgid(2)).
@@ -61,7 +57,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 		if out, err := leave.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		orphans := slices.DeleteFunc(childrenOf(t, pid, ""), func(child int) bool { return slices.Contains(before, child) })
+		orphans := slices.DeleteFunc(childrenOf(pid, ""), func(child int) bool { return slices.Contains(before, child) })
 		if len(orphans) != 2 {
 			t.Fatalf("%d new children, want two orphans", len(orphans))
 		}
@@ -69,8 +65,8 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 			pods.Must(t, syscall.Kill(orphan, syscall.SIGKILL))
 		}
 		// A zombie stays a child.
-		if !pods.Eventually(func() bool { return len(childrenOf(t, pid, "")) <= len(before) }) {
-			t.Fatalf("zombies: %v", childrenOf(t, pid, "Z"))
+		if !pods.Eventually(func() bool { return len(childrenOf(pid, "")) <= len(before) }) {
+			t.Fatalf("zombies: %v", childrenOf(pid, "Z"))
 		}
 		if status := s.Status(); status.Phase != agentwire.PhaseServing {
 			t.Errorf("phase %s", status.Phase)
@@ -80,7 +76,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 	s.StopContainer()
 	pods.WantWarm(t, s.Run(), 1000)
 	// The agent gets memcached's exit status, also as PID 1.
-	memcached := childrenOf(t, s.Command.Process.Pid, "")
+	memcached := childrenOf(s.Command.Process.Pid, "")
 	if len(memcached) != 1 {
 		t.Fatalf("children %v", memcached)
 	}
@@ -92,22 +88,8 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 }
 
 // childrenOf returns the children of a process in a state of proc_pid_stat(5), by default in any.
-func childrenOf(t testing.TB, parent int, state string) []int {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	pods.Must(t, err)
-	var children []int
-	for _, file := range stats {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if (state == "" || fields[0] == state) && fields[1] == strconv.Itoa(parent) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pods.Must(t, err)
-			children = append(children, pid)
-		}
-	}
-	return children
+func childrenOf(parent int, state string) []int {
+	return pods.Processes(func(stat []string) bool {
+		return (state == "" || stat[0] == state) && stat[1] == strconv.Itoa(parent)
+	})
 }

@@ -123,7 +123,7 @@ func TestAgentKeepsItsConnectionWhenAnAnswerIsLate(t *testing.T) {
 		t.Fatal("the clients don't occupy the connections")
 	}
 	pods.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
-	if !pods.Eventually(func() bool { return len(childrenOf(t, s.Command.Process.Pid, "T")) > 0 }) {
+	if !pods.Eventually(func() bool { return len(childrenOf(s.Command.Process.Pid, "T")) > 0 }) {
 		t.Fatal("memcached does not stop")
 	}
 	if up := pods.FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics").Values["memcached_up"]; up != 0 {

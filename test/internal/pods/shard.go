@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -467,18 +466,22 @@ func (s *Shard) Kill() {
 	group := s.Command.Process.Pid
 	Must(s.T, syscall.Kill(-group, syscall.SIGKILL))
 	<-s.exited
-	if !Eventually(func() bool { return !runs(group) }) {
+	isOfGroup := func(stat []string) bool { return stat[2] == strconv.Itoa(group) && stat[0] != "Z" && stat[0] != "X" }
+	if !Eventually(func() bool { return len(Processes(isOfGroup)) == 0 }) {
 		s.T.Fatal("memcached still runs")
 	}
 }
 
-// runs reports whether a process of a group has not exited: proc_pid_stat(5).
-func runs(group int) bool {
+// Processes returns those of which proc_pid_stat(5) says what is wanted: first the state, the parent and the group.
+func Processes(wanted func(stat []string) bool) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
-	return slices.ContainsFunc(all, func(path string) bool {
-		text, _ := os.ReadFile(path)
+	for _, path := range all {
+		text, _ := os.ReadFile(path) // it may have exited
 		_, rest, _ := strings.Cut(string(text), ") ")
-		state := strings.Fields(rest)
-		return len(state) > 2 && state[2] == strconv.Itoa(group) && state[0] != "Z" && state[0] != "X"
-	})
+		if stat := strings.Fields(rest); len(stat) > 2 && wanted(stat) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
