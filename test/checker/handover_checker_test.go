@@ -14,7 +14,6 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -138,8 +137,8 @@ func (p *checkedPair) end(start agentwire.Start, flushed bool) {
 			p.t.Errorf("%d other items are there, want %d; start %+v", kept, want, start)
 		}
 	}
-	if evictions := statOf(p.t, p.next.Address(), "evictions"); evictions != 0 {
-		p.t.Errorf("%d evictions", evictions)
+	if evictions := p.next.AsCache().Stats("stats")["evictions"]; evictions != "0" {
+		p.t.Errorf("%q evictions", evictions)
 	}
 	p.t.Logf("%s: %s; %.200s; longest time without an answer %s", start.Result, start.Reason, r, r.Longest.Round(time.Millisecond))
 }
@@ -304,15 +303,6 @@ func (w *wire) cut() {
 		_ = conn.Close()
 	}
 	w.conns = nil
-}
-
-func statOf(t *testing.T, address, name string) int {
-	t.Helper()
-	stats, err := protocol.At(address).QueryStats(t.Context(), "stats")
-	pods.Must(t, err)
-	n, err := strconv.Atoi(stats[0][name])
-	pods.Must(t, err)
-	return n
 }
 
 // wantNewTokens checks that no token of the old memcached can match: the new one numbers its changes from elsewhere.

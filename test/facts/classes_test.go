@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/internal/exhaustive"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -34,9 +33,7 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 					t.Parallel()
 					words := strings.Fields(options)
 					server := pods.StartCache(t, version, words...)
-					answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats slabs")
-					pods.Must(t, err)
-					stats := answers[0]
+					stats := server.Stats("stats slabs")
 					want, err := strconv.Atoi(stats["active_slabs"])
 					sizes := slab.Of(words, version).ChunkSizes()
 					if err != nil || len(sizes) != want {

@@ -76,11 +76,7 @@ func TestMemcachedShowsThatADumpIsNotRead(t *testing.T) {
 			if !running {
 				end()
 			}
-			if !pods.Eventually(func() bool {
-				answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
-				pods.Must(t, err)
-				return (answers[0]["lru_crawler_running"] == "1") == running
-			}) {
+			if !pods.Eventually(func() bool { return (server.Stats("stats")["lru_crawler_running"] == "1") == running }) {
 				t.Errorf("lru_crawler_running is not %t", running)
 			}
 		}

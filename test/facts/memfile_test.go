@@ -78,9 +78,7 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 		pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
 		var stats map[string]string
 		if !pods.Eventually(func() bool {
-			answers, err := protocol.At(server.Address()).QueryStats(t.Context(), "stats")
-			pods.Must(t, err)
-			stats = answers[0]
+			stats = server.Stats("stats")
 			return stats["slab_reassign_running"] == "0"
 		}) || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
 			t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])

@@ -115,12 +115,15 @@ func (c *Cache) Stop(signals ...syscall.Signal) {
 // Items returns the number of all items.
 func (c *Cache) Items() int64 {
 	c.T.Helper()
-	conn, err := protocol.At(c.Address()).Dial(c.T.Context())
+	return protocol.ParseGeneral(c.Stats("stats")).Items
+}
+
+// Stats returns the answer to a request of statistics.
+func (c *Cache) Stats(request string) protocol.Stats {
+	c.T.Helper()
+	answers, err := protocol.At(c.Address()).QueryStats(c.T.Context(), request)
 	Must(c.T, err)
-	defer conn.Close()
-	general, err := conn.General(c.T.Context())
-	Must(c.T, err)
-	return general.Items
+	return answers[0]
 }
 
 // Restart starts memcached again after it has exited, at the same address.
