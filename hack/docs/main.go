@@ -22,28 +22,21 @@ func main() {
 
 // run writes the generated pages of the repository at root, and removes other files of config/monitoring.
 func run(root string) error {
-	reference, err := apiReference(root)
-	if err != nil {
-		return err
-	}
 	reasons, err := readReasons(filepath.Join(root, "api", "v1beta1"))
 	if err != nil {
 		return err
 	}
-	troubleshooting, err := troubleshootingPage(reasons)
-	if err != nil {
-		return err
+	pages := map[string]string{}
+	for name, page := range map[string]func() (string, error){
+		"docs/api.md":                                        func() (string, error) { return apiReference(root) },
+		"docs/troubleshooting.md":                            func() (string, error) { return troubleshootingPage(reasons) },
+		"docs/monitoring-metrics.md":                         metricsPage,
+		"cmd/kubectl-memcached/internal/screen/reasons.json": func() (string, error) { return actionsByReason(reasons) },
+	} {
+		if pages[name], err = page(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	actions, err := actionsByReason(reasons)
-	if err != nil {
-		return err
-	}
-	ofShards, err := metricsPage()
-	if err != nil {
-		return err
-	}
-	pages := map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": ofShards,
-		"cmd/kubectl-memcached/internal/screen/reasons.json": actions}
 	files, err := monitoring.Files()
 	if err != nil {
 		return err

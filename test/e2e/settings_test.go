@@ -169,7 +169,7 @@ func (s *space) agents(name string) map[string]agentwire.Status {
 	return all
 }
 
-// log returns what the memcached container of a pod wrote since its last start.
+// memcachedLog returns what the memcached container of a pod wrote since its last start.
 func (s *space) memcachedLog(pod corev1.Pod) string {
 	s.Helper()
 	text, err := k.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "memcached"}).DoRaw(s.Ctx)

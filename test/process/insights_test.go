@@ -16,7 +16,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// ask runs a command in the shard's container.
+// askAgent runs a command in the shard's container.
 func askAgent(s *pods.Shard, words ...string) (string, error) {
 	command := exec.Command(pods.AgentPath, append([]string{words[0], "-data", s.Data}, words[1:]...)...)
 	command.SysProcAttr = s.Attributes

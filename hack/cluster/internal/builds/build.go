@@ -123,7 +123,7 @@ func versionFlags(version string) string {
 // that what is compiled for one program serves the others.
 var leanFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 
-// buildGo builds the main package in dir with its name as a tag, and returns the folder with the program and links to it.
+// goProgram builds the main package in dir with its name as a tag, and returns the folder with the program and links to it.
 func goProgram(d cache.Dirs, name, dir, what, ldflags string, links ...string) (string, error) {
 	k, err := goKey(dir, name, ldflags, links)
 	if err != nil {
@@ -169,7 +169,7 @@ func goVersion(dir string) (string, error) {
 // openPGPTag makes programs that pull images check signatures in Go, without a C library.
 const openPGPTag = "containers_image_openpgp"
 
-// buildTools returns a folder with the tools of the module in dir in bin, and the files that more adds.
+// tools returns a folder with the tools of the module in dir in bin, and the files that more adds.
 func tools(d cache.Dirs, name, dir, what string, flags []string, more func(to string) error) (string, error) {
 	version, err := goVersion(dir)
 	if err != nil {

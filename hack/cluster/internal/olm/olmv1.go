@@ -60,7 +60,7 @@ func V1Up(d cache.Dirs) error {
 	return err
 }
 
-// installOLMv1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
+// installV1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
 // with the ServiceAccounts that extensions name.
 func installV1(d cache.Dirs, o builds.OLMv1, ca []byte) error {
 	for _, program := range []string{"catalogd", "operator-controller"} {
