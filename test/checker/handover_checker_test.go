@@ -19,7 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-var runsFlag = flag.Int("runs", 0, "checked handovers of a kind; 0 is 6, and 18 if TEST_EXHAUSTIVE is set: one for each pair of versions and each trigger")
+var runsFlag = flag.Int("runs", 0, "checked handovers of a kind, or scalings; 0 is 6 handovers, and 18 if TEST_EXHAUSTIVE is set: one for each pair of versions and each trigger; and a scaling for each ring")
 
 // runs returns the number of checked handovers.
 func runs() int {

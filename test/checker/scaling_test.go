@@ -2,10 +2,10 @@ package checker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -30,12 +30,13 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-var (
-	scalingRuns  = flag.Int("scaling-runs", 0, "changes of the number of shards to check, out and in; 0 is one for each ring")
-	scalingFrom  = flag.Int("scaling-from", 0, "the first of them")
-	scalingKeys  = flag.Int("scaling-keys", 400, "how many keys the clients use, and a fourth as many counters")
-	scalingPause = flag.Duration("scaling-pause", 8*time.Millisecond, "the longest pause of each of the twelve clients after an operation")
-	scalingMixed = flag.Duration("scaling-mixed", 1500*time.Millisecond, "how long the clients' lists differ")
+const (
+	// scalingKeys is how many keys the clients use, and a fourth as many counters.
+	scalingKeys = 400
+	// scalingPause is the longest pause of each of the twelve clients after an operation.
+	scalingPause = 8 * time.Millisecond
+	// scalingMixed is how long the clients' lists differ.
+	scalingMixed = 1500 * time.Millisecond
 )
 
 var handoverKey = bytes.Repeat([]byte("k"), 32)
@@ -122,7 +123,7 @@ func (s *scaledTotals) String() string {
 
 func newScaled(t *testing.T, n int, name, version string) *scaled {
 	c := &scaled{t: t, name: name, version: version, random: mathrand.New(mathrand.NewPCG(uint64(n), 7)), totals: scaledTotals{lasting: map[string]int{}}, anyList: n/4%2 == 1}
-	for i := range *scalingKeys {
+	for i := range scalingKeys {
 		for _, counter := range []bool{false, true} {
 			if !counter || i%4 == 0 {
 				c.keys = append(c.keys, &scaledKey{knownKey: knownKey{name: fmt.Sprintf("key-%d-%t", i, counter), replaced: map[string]time.Time{}}, counter: counter, shared: !counter && i%4 == 1})
@@ -416,7 +417,7 @@ func (c *scaled) run(clients int) (stop func(), all []*scaledClient) {
 		running.Go(func() {
 			for ctx.Err() == nil {
 				w.step()
-				time.Sleep(time.Duration(w.random.Int64N(int64(*scalingPause)))) //nolint:forbidigo // the pace of a client
+				time.Sleep(time.Duration(w.random.Int64N(int64(scalingPause)))) //nolint:forbidigo // the pace of a client
 			}
 			for _, conn := range w.conns {
 				_ = conn.conn.Close()
@@ -593,16 +594,12 @@ func (c *scaled) sleep(milliseconds int) {
 }
 
 // After a change of the number of shards, no client reads an old value, and the old owners of moved keys have none of them. Without
-// the moves of keys, the same clients do.
+// the moves of keys, the same clients do. "-runs 200" repeats it.
 func TestScalingLeavesNoStaleValue(t *testing.T) {
 	rings := []string{ring.Rendezvous, ring.Ketama, ring.Jump, ring.Modulo}
 	faults := []scaledFault{{}, {"source", scaling.Published}, {"target", scaling.Published}, {"cut", scaling.Published}, {"source", scaling.Copy},
 		{"target", scaling.Copy}, {"cut", scaling.Copy}, {}, {"source", scaling.Close}, {"target", scaling.Close}, {"cut", scaling.Close}, {}}
-	runs := *scalingRuns
-	if runs == 0 {
-		runs = len(rings)
-	}
-	for n := *scalingFrom; n < *scalingFrom+runs; n++ {
+	for n := range cmp.Or(*runsFlag, len(rings)) {
 		name, version, fault := rings[n%len(rings)], pods.Versions[n%len(pods.Versions)], faults[(n+n/len(faults))%len(faults)]
 		for _, warm := range []bool{true, false} {
 			if !warm && n%4 > 0 {
