@@ -88,10 +88,10 @@ func decide(in Input, s Shard) Decision {
 	}
 }
 
-// mustDrain reports whether clients reach two pods of a shard, which have different items, or the first one has handed
-// over its items. It has to go, whatever else must not be changed.
+// mustDrain reports whether an update of a shard has led to two pods that clients reach, which have different items, or of which the
+// first one has handed over its items. It has to go, whatever else must not be changed.
 func mustDrain(s Shard) bool {
-	return s.Next != nil && s.Next.State == Serving && !s.Pod.Terminating && (s.Pod.State == Serving || s.HandsOver)
+	return s.Pod.Revision != s.Template && s.Next != nil && s.Next.State == Serving && !s.Pod.Terminating && (s.Pod.State == Serving || s.HandsOver)
 }
 
 // begin starts the update of a shard, unless a gate blocks it.
