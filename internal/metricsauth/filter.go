@@ -73,13 +73,10 @@ func (g *guard) check(r *http.Request) int {
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized
 	}
-	reader, address := readerOf(token, r), addressOf(r)
+	reader := readerOf(token, r)
 	isKnown, recently := g.passed.has(reader)
 	if recently {
 		return http.StatusOK
-	}
-	if !isKnown {
-		isKnown, _ = g.passed.has(address)
 	}
 	slots := g.unknown
 	if isKnown {
@@ -95,7 +92,6 @@ func (g *guard) check(r *http.Request) int {
 	switch status {
 	case http.StatusOK:
 		g.passed.add(reader)
-		g.passed.add(address)
 	case http.StatusUnauthorized, http.StatusForbidden:
 		g.passed.remove(reader)
 	}

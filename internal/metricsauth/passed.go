@@ -2,7 +2,6 @@ package metricsauth
 
 import (
 	"crypto/sha256"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -20,17 +19,11 @@ const (
 	maxPassed = 64
 )
 
-// reader is a hash of a token and of what its owner requests with it, or of an address.
+// reader is a hash of a token, and of what its owner requests with it.
 type reader [sha256.Size]byte
 
 func readerOf(token string, r *http.Request) reader {
 	return sha256.Sum256([]byte(r.Method + " " + r.URL.Path + " " + token))
-}
-
-// addressOf is a reader with any token, since the kubelet renews the tokens of pods within the hour.
-func addressOf(r *http.Request) reader {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return sha256.Sum256([]byte(host))
 }
 
 // passed are the readers that passed a review, with the time of the last one.
