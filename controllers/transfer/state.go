@@ -58,7 +58,7 @@ type JobState struct {
 	NoPod bool
 	// Started is whether a container of the Job has run.
 	Started bool
-	// EndPod is a pod that the Job would retry if another container let it terminate; nil for none.
+	// EndPod is a pod that terminates, or that the Job would retry, if another container let it; nil for none.
 	EndPod *corev1.Pod
 	// Outcome of a finished Job; nil when its pod did not report one.
 	Outcome *snapshotwire.Outcome
@@ -128,7 +128,11 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 		reason, message, outcome := failureOf(obs.Pods)
 		return JobState{Stage: Failed, Reason: reason, Message: message, Outcome: outcome}
 	case pod.DeletionTimestamp != nil:
-		return starting("pod %s is terminating and will be replaced, unless its deadline has passed", pod.Name)
+		s := starting("pod %s is terminating and will be replaced, unless its deadline has passed", pod.Name)
+		if lingers && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > endPodGrace {
+			s.EndPod = pod
+		}
+		return s
 	case stage == podresult.Failed || stage == podresult.Stopped:
 		reason, message, _ := failureOf(obs.Pods)
 		s := starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)

@@ -63,6 +63,27 @@ func beside(state corev1.ContainerState, p corev1.Pod) corev1.Pod {
 	return p
 }
 
+// A pod that is deleted with the grace period of a save ends once only another container keeps it.
+func TestPodThatIsDeletedEndsWhenItsSaveHasStopped(t *testing.T) {
+	running, stopped := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, terminatedState(143, "Error", "")
+	for name, c := range map[string]struct {
+		state corev1.ContainerState
+		grace int64
+		ends  bool
+	}{
+		"it still deletes its chunks":       {running, 540, false},
+		"another container keeps the pod":   {stopped, 540, true},
+		"the pod was already given so much": {stopped, endPodGrace, false},
+	} {
+		obs := jobObservation(time.Hour, twice, beside(running, pod(time.Minute, corev1.PodRunning, c.state, func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &c.grace
+		})))
+		if got := evaluate(obs, v1beta1.SnapshotStore{}); (got.EndPod != nil) != c.ends || got.Stage != Starting {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestEvaluateReturnsStateOfJob(t *testing.T) {
 	unschedulable := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,

@@ -27,7 +27,7 @@ import (
 const (
 	// MaxConnections bounds the memory that clients without a token cost the operator at each port.
 	MaxConnections = 32
-	// MaxHeader has room for the longest token.
+	// MaxHeader has room for the token of a ServiceAccount.
 	MaxHeader = 8 << 10
 )
 
@@ -97,16 +97,17 @@ func serve(mgr manager.Manager, name, address string, config *tls.Config, handle
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{
-		Handler:           handler,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		MaxHeaderBytes:    MaxHeader,
-		ReadHeaderTimeout: 30 * time.Second,
-		IdleTimeout:       90 * time.Second,
+		Handler:        handler,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		MaxHeaderBytes: MaxHeader,
+		ReadTimeout:    30 * time.Second,
+		IdleTimeout:    90 * time.Second,
 		// By default, a connection has 250 requests, a frame of 1 MiB and bodies of 1 MiB.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 4, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 64 << 10},
 	}
 	server.RegisterOnShutdown(cancel) // a check may wait
-	return mgr.Add(&manager.Server{Name: name, Listener: listener, Server: server})
+	// Less than the grace period of the operator's pod, in which it also has to release its lease.
+	return mgr.Add(&manager.Server{Name: name, Listener: listener, Server: server, ShutdownTimeout: new(3 * time.Second)})
 }
 
 // serverTLS returns the certificate in a folder, which is read again when it changes. Without one, it is self-signed.

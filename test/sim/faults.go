@@ -34,7 +34,8 @@ func (w *World) crashOf(p *simtest.Proc) {
 
 // evict has a kubelet end a pod.
 func (w *World) evict() {
-	if pods := slices.DeleteFunc(w.livePods(), func(pod *corev1.Pod) bool { return w.Procs[pod.UID] == nil }); len(pods) > 0 {
+	isIdle := func(pod *corev1.Pod) bool { p := w.Procs[pod.UID]; return p == nil || w.NodeOf(p).Down }
+	if pods := slices.DeleteFunc(w.livePods(), isIdle); len(pods) > 0 {
 		pod := pods[w.Rand.IntN(len(pods))]
 		w.log("fault", "the kubelet evicts pod %s", pod.Name)
 		w.Evict(pod)

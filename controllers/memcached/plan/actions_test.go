@@ -22,6 +22,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -518,6 +519,9 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 			p := plantest.Plan(obs)
 			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" || p.IsDisruptive() != slices.Contains(c.want, drains) {
 				t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
+			}
+			if u := status.Make(obs, p, plan.Result{}, obs.Now).Update; u != nil && p.Rejected != nil {
+				t.Errorf("an update to a rejected spec is reported: %+v", u)
 			}
 		})
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-// updateStatus returns the progress of a change of the spec, or nil when there is none.
+// updateStatus returns the progress of a change of the spec, or nil when there is none. A rejected spec changes nothing: what a shard needs
+// nevertheless is no update.
 func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.MemcachedStatus, now time.Time) *v1beta1.UpdateStatus {
 	d := p.Decision
-	if d.Done() || d.Step == rollout.StepRevert {
+	if d.Done() || d.Step == rollout.StepRevert || p.Rejected != nil {
 		return nil
 	}
 	u := &v1beta1.UpdateStatus{

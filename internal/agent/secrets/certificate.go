@@ -104,7 +104,7 @@ func (c *certificate) load(m running, former []*certificate) (used *certificate,
 	used = former[len(former)-1]
 	if err = m.Command(ctx, (*protocol.Conn).RefreshCertificates); err != nil {
 		// It can have loaded a part, with which it rejects all connections.
-		if protocol.IsAnswer(err) && write(m.dir, used) == nil {
+		if protocol.IsAnswer(err) && !protocol.IsFull(err) && write(m.dir, used) == nil {
 			_ = m.Command(ctx, (*protocol.Conn).RefreshCertificates)
 		}
 		return nil, err

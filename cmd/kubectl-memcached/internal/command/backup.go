@@ -24,7 +24,8 @@ func (p *plugin) backup() *cobra.Command {
 		Long: `Create a MemcachedBackup. Its shards keep serving.
 
 The backup is as those of the schedule that --from names, or is stored in the PersistentVolumeClaim that --claim names. Without either, it
-is as those of the only schedule of the Memcached, or is stored where spec.backup.final says. No retention deletes it.`,
+is as those of the only schedule of the Memcached, or is stored where spec.backup.final says. No retention deletes it; its own
+deletion deletes the snapshot where that of the schedule's backups does.`,
 		Example: "  kubectl memcached backup cache\n  kubectl memcached backup cache --from nightly\n  kubectl memcached backup cache --claim memcached-backups",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: p.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
