@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -524,6 +525,38 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 				t.Errorf("an update to a rejected spec is reported: %+v", u)
 			}
 		})
+	}
+}
+
+// The template can change again before the ReplicaSet has deleted the pod that it created from the former one.
+func TestPodOfAFormerTemplateMakesRoomForTheNextOne(t *testing.T) {
+	obs := plantest.Running(t, 1)
+	former := obs.Pods["cache-0"][0]
+	obs.Memcached.Spec.Pod.Scheduling.NodeSelector = map[string]string{"disk": "hdd"}
+	plantest.Read(obs)
+	surplus := plantest.Pod(obs, "cache-0", "y")
+	surplus.Status.Conditions = nil
+	obs.Memcached.Spec.Pod.Scheduling.NodeSelector = map[string]string{"disk": "ssd"}
+	plantest.Read(obs)
+	obs.Memcached.Status.Update = &v1beta1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Shard: "cache-0", Method: v1beta1.UpdateReplace}
+	set := obs.ReplicaSet("cache-0")
+	set.Spec.Replicas, set.Spec.Template.Annotations = ptr.To[int32](2), resources.PodAnnotations(obs.UpdateRevision)
+	shardtest.Annotate(set, annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
+	for pods, want := range map[int]int32{1: 2, 2: 1} {
+		obs.Pods["cache-0"] = []*corev1.Pod{former, surplus}[:pods]
+		p := plantest.Plan(obs)
+		if p.Decision.Step != rollout.StepSurge {
+			t.Fatalf("%+v", p.Decision)
+		}
+		var got []int32
+		for _, a := range p.Actions.Apply {
+			if set, ok := a.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
+				got = append(got, *set.Spec.Replicas)
+			}
+		}
+		if !slices.Equal(got, []int32{want}) {
+			t.Errorf("with %d pods, the ReplicaSet has %v replicas, want %d", pods, got, want)
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 			want.Annotations[annotations.Update] = shard.EncodeRecord(record)
 		}
 	}
+	want.Surge = want.Surge && !s.HasSurplus
 	if s.MoveRequested && (want.Surge || s.MoveStarted && d.Step != rollout.StepPromoteTemplate) {
 		want.AvoidNode = s.Active.Spec.NodeName
 	}

@@ -41,6 +41,9 @@ type Observation struct {
 	templateTarget Target
 	// PredecessorTerminating is whether a former or surplus pod of the shard still terminates.
 	PredecessorTerminating bool
+	// HasSurplus is whether there is a pod that is no longer needed beside the one that is ready: the ReplicaSet created it from a template that
+	// has changed since. It takes the place of the next pod.
+	HasSurplus bool
 	// Receiver is the pod that will receive the items of the shard's other pod, or receives them; nil while there is none.
 	Receiver *corev1.Pod
 	// Record is the record of the last update: OnPod if there is one, or OnSet.
@@ -160,6 +163,7 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 	o.PredecessorTerminating = slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next)
 	})
+	o.HasSurplus = o.IsReady && slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != o.Active && p != o.Next && p.DeletionTimestamp == nil })
 	return o
 }
 
