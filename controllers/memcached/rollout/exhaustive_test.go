@@ -64,7 +64,7 @@ func everyShard() []Shard {
 			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, ReplacementAnnounced: true}}
 		}
 		if at.pod == at.template {
-			nexts = []*Pod{nil, {State: Serving}} // a second one that nobody needs
+			nexts = []*Pod{nil, {State: Serving}} // a second one that is not needed
 		}
 		for _, pod := range everyPod(at.pod) {
 			for _, change := range changes {
