@@ -89,7 +89,8 @@ func trim(o client.Object) {
 		resources.ReduceSpec(o)
 		o.ManagedFields = resources.ScaledBy(o)
 	case *appsv1.ReplicaSet:
-		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions} // why it has no pod
+		// why it has no pod, and what its controller has seen
+		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions, ReadyReplicas: o.Status.ReadyReplicas}
 		applied := appliedFields(o)
 		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
 		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)

@@ -268,12 +268,17 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 		"it is drained already": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
 			f.Pod.Annotations[corev1.PodDeletionCost] = shard.DrainedPodDeletionCost
 		}, nil},
-		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, func(f *plantest.Shard) { addSecond(f) }, []string{`patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"first"}}}`}},
-		"it has handed over its items": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
-			addSecond(f).Annotations[annotations.Receive] = string(f.Pod.UID)
+		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, func(f *plantest.Shard) { addSecond(f) }, []string{
+			`patch first: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`, `patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"first"}}}`}},
+		"it has handed over its items a moment ago": {rollout.Decision{Step: rollout.StepDrain}, handedOver(time.Second), []string{"again in 2s"}},
+		"its ReplicaSet has seen both pods be ready": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
+			handedOver(time.Second)(f)
+			f.Set.Status.ReadyReplicas = 2
 		}, []string{"delete Pod first"}},
-		"its image is checked": {rollout.Decision{Step: rollout.StepPreflight}, nil, nil},
-		"it doesn't exist":     {rollout.Decision{Shard: "cache-9", Step: rollout.StepHandOver}, nil, nil},
+		"it has handed over its items":                 {rollout.Decision{Step: rollout.StepDrain}, handedOver(3 * time.Second), []string{"delete Pod first"}},
+		"it has, by the clock of a node that is ahead": {rollout.Decision{Step: rollout.StepDrain}, handedOver(-time.Hour), []string{"delete Pod first"}},
+		"its image is checked":                         {rollout.Decision{Step: rollout.StepPreflight}, nil, nil},
+		"it doesn't exist":                             {rollout.Decision{Shard: "cache-9", Step: rollout.StepHandOver}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(old, old, update)
@@ -294,6 +299,16 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// handedOver returns a change after which the second pod has the items, and has been ready for so long.
+func handedOver(age time.Duration) func(*plantest.Shard) {
+	return func(f *plantest.Shard) {
+		f.Pod.Annotations[corev1.PodDeletionCost] = shard.DrainedPodDeletionCost
+		second := addSecond(f)
+		second.Annotations[annotations.Receive] = string(f.Pod.UID)
+		second.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.Now.Add(-age))}}
 	}
 }
 
