@@ -270,7 +270,7 @@ func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
 		}, nil},
 		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, func(f *plantest.Shard) { addSecond(f) }, []string{
 			`patch first: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`, `patch second: {"metadata":{"annotations":{"cache.memcached-operator.io/receive":"first"}}}`}},
-		"it has handed over its items a moment ago": {rollout.Decision{Step: rollout.StepDrain}, handedOver(time.Second), []string{"again in 2s"}},
+		"it has handed over its items a moment ago": {rollout.Decision{Step: rollout.StepDrain}, handedOver(time.Second), []string{"again in 100ms"}},
 		"its ReplicaSet has seen both pods be ready": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
 			handedOver(time.Second)(f)
 			f.Set.Status.ReadyReplicas = 2

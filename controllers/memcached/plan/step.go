@@ -52,7 +52,7 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 		case !s.Draining:
 			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		case s.Rollout.HandsOver && wait > 0:
-			a.RequeueAfter = wait
+			a.RequeueAfter = min(wait, countPoll) // a pod that still counts as ready may not serve any more
 		case s.Rollout.HandsOver:
 			a.Delete = append(a.Delete, s.Active)
 		}
@@ -69,8 +69,11 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 	return a
 }
 
-// replicaSetLag is how late the ReplicaSet controller may see what has happened to pods.
-const replicaSetLag = 3 * time.Second
+const (
+	// replicaSetLag is how late the ReplicaSet controller may see what has happened to pods, and countPoll how often its count of those
+	// that are ready is read.
+	replicaSetLag, countPoll = 3 * time.Second, 100 * time.Millisecond
+)
 
 // untilNextIsKnown returns how long to wait before a pod is deleted that has handed over its items; 0 is not at all. The operator
 // wants one pod as soon as it sees the deletion. A ReplicaSet controller that sees two pods then, since its watch of pods is late,
