@@ -47,7 +47,7 @@ func handsOverWhileReady(t *testing.T, mode agentwire.Mode) bool {
 	if mode == agentwire.ModeAvailable {
 		ready = ready && status.Phase == agentwire.PhaseFollowing && pods.IsReady(t.Context(), old)
 	} else if status.Start.Result == agentwire.StartHandedOver {
-		status := old.WaitForPhase(agentwire.PhaseStarting)
+		status := old.WaitForPhase(agentwire.PhaseHandedOver)
 		if pods.IsReady(t.Context(), old) || old.HasExited() || status.Items != 0 {
 			t.Errorf("the old pod has handed over its items: %+v", status)
 		}
