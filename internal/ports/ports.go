@@ -27,7 +27,7 @@ import (
 const (
 	// MaxConnections bounds the memory that clients without a token cost the operator at each port.
 	MaxConnections = 32
-	// MaxHeader has room for the token of a ServiceAccount.
+	// MaxHeader has room for the token of a ServiceAccount. net/http accepts 4 KiB more.
 	MaxHeader = 8 << 10
 )
 
