@@ -60,6 +60,14 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 			}
 		}
 		p.Status, p.Actions.RequeueAfter = current, scalingPoll
+		if isHashedAnew(obs, p.requests) { // the pods keep their requests until the status says what follows
+			if current.Step == v1beta1.ScalingCopying {
+				p.Status = beginScaling(m, current.From, obs.Now)
+			} else {
+				p.finish("spec.access.hashing has changed")
+			}
+			return p
+		}
 		p.advance(obs, shards, options)
 	case p.Status == nil || m.Status.Size != p.Status.To || obs.HasRemains:
 	case p.Status.To != resources.Size(m):
@@ -86,6 +94,21 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 		}
 	}
 	return p
+}
+
+// isHashedAnew reports whether a pod has the request of this change with other servers or another ring than now. An agent verifies a ring
+// only before it copies by it, and would delete by another one the items that clients use.
+func isHashedAnew(obs *observation.Observation, requests map[int]string) bool {
+	for ordinal, request := range requests {
+		want, _ := agentwire.ParseScaling(request)
+		for _, pod := range obs.Pods[obs.Names[ordinal]] {
+			has, _ := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
+			if has != nil && has.ID == want.ID && (has.Ring != want.Ring || !slices.Equal(has.From, want.From) || !slices.Equal(has.To, want.To)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // requestTo returns what to write to a pod, if it doesn't have the request that it should have. The kubelet can miss a request until the

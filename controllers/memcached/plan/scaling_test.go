@@ -335,6 +335,41 @@ func TestTargetsAreRequestedToGetItems(t *testing.T) {
 	}
 }
 
+// A target that starts again would delete by a ring that it hasn't verified.
+func TestAnotherHashingEndsTheChangeThatAgentsHaveBegun(t *testing.T) {
+	changes := map[string]func(*v1beta1.Hashing){
+		"algorithm": func(h *v1beta1.Hashing) { h.Algorithm = v1beta1.HashJump },
+		"names":     func(h *v1beta1.Hashing) { h.ServerNameTemplate = "{shard}:11211" },
+		"nothing":   func(*v1beta1.Hashing) {},
+	}
+	want := map[v1beta1.ScalingStep]v1beta1.ScalingStep{
+		v1beta1.ScalingCopying: v1beta1.ScalingPreparing, v1beta1.ScalingPublishing: v1beta1.ScalingFinishing,
+		v1beta1.ScalingWaiting: v1beta1.ScalingFinishing, v1beta1.ScalingClosing: v1beta1.ScalingFinishing,
+	}
+	for step := range want {
+		for name, change := range changes {
+			obs, next := during(t, 2, 3, step), want[step]
+			if step == v1beta1.ScalingWaiting {
+				obs.Memcached.Status.Scaling.PublishTime = &metav1.Time{Time: obs.Now}
+			}
+			for _, patch := range plantest.Plan(obs).Actions.Patch {
+				patch.Pod.Annotations[annotations.Scaling] = patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.Scaling].(string)
+			}
+			change(obs.Memcached.Spec.Access.Hashing)
+			p := plantest.Plan(obs)
+			if name == "nothing" {
+				next = step
+			}
+			if s := p.Scaling.Status; s.Step != next || (s.ID == "id") != (next != v1beta1.ScalingPreparing) || (s.Problem != "") != (next == v1beta1.ScalingFinishing) {
+				t.Errorf("%s, another %s: %+v, want %s", step, name, s, next)
+			}
+			if len(p.Scaling.Actions.Patch) > 0 {
+				t.Errorf("%s, another %s: pods get another request before the status says so", step, name)
+			}
+		}
+	}
+}
+
 // While shards leave, the others have a label: their pods from the beginning, and the headless Service selects it from the publication
 // until no pod of the leaving ones serves.
 func TestRecordsContainNoShardThatLeaves(t *testing.T) {
