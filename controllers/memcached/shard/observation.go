@@ -168,9 +168,14 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 }
 
 // moveStarted reports whether the replacement of a pod by one on another node has started, and the user still
-// wants it.
+// wants it, or can't stop it any more: without the pod that gets the items, the shard wouldn't serve for long.
 func (o *Observation) moveStarted(pod *corev1.Pod) bool {
-	return pod.Annotations[v1beta1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.MovedPod == pod.Name
+	if o.OnSet == nil || o.OnSet.MovedPod != pod.Name {
+		return false
+	}
+	return pod.Annotations[v1beta1.AnnotationMove] != "" || slices.ContainsFunc(o.Pods, func(p *corev1.Pod) bool {
+		return p.Annotations[annotations.Receive] == string(pod.UID) && p.DeletionTimestamp == nil && podState(p, true).State != rollout.Broken
+	})
 }
 
 func (r *Observer) parse(text string) resources.PodRevision {

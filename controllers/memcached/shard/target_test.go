@@ -97,6 +97,15 @@ func TestMoveThatHasStartedIsAReplacement(t *testing.T) {
 	if s := f.evaluate(); s.Rollout.Template != update.Hash() || s.Rollout.Target != update.Hash() || s.Surges {
 		t.Errorf("without the annotation: %+v, two pods: %t", s.Rollout, s.Surges)
 	}
+	receiver := f.addPod("second", update)
+	shardtest.Annotate(receiver, annotations.Receive, string(f.pods[0].UID))
+	if s := f.evaluate(); s.Rollout.Template != s.Rollout.Target || s.Rollout.Next == nil || !s.Surges {
+		t.Errorf("without the annotation, in the handover: %+v, two pods: %t", s.Rollout, s.Surges)
+	}
+	shardtest.Crashing(receiver)
+	if s := f.evaluate(); s.Rollout.Target != update.Hash() || s.Surges {
+		t.Errorf("without the annotation, to a pod that crashes: %+v, two pods: %t", s.Rollout, s.Surges)
+	}
 	f.startMove()
 	f.pods = []*corev1.Pod{shardtest.Pod("second", update)}
 	if s := f.evaluate(); s.Rollout.Template != update.Hash() || s.Rollout.Target != update.Hash() || !s.IsUpdatedTo(update.Hash()) {
