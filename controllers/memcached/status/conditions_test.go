@@ -111,6 +111,39 @@ func TestUpdateWhoseNextPodIsRejectedSaysSo(t *testing.T) {
 	}
 }
 
+// Tools that wait, and alerts, would otherwise see a healthy Memcached each time.
+func TestVerdictOnAnImageHoldsWhileTheCheckIsRepeated(t *testing.T) {
+	verdict := metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonImageUnusable, Message: "no memcached in this image"}
+	for name, c := range map[string]struct {
+		change func(*plantest.Shard, *rollout.Decision)
+		holds  bool
+	}{
+		"it is repeated":           {func(*plantest.Shard, *rollout.Decision) {}, true},
+		"it has succeeded":         {func(_ *plantest.Shard, d *rollout.Decision) { d.Gate = "" }, false},
+		"another image is checked": {func(f *plantest.Shard, _ *rollout.Decision) { f.Memcached.Status.Update.Revision = "former" }, false},
+		"nothing was wrong": {func(f *plantest.Shard, _ *rollout.Decision) {
+			f.Memcached.Status.Conditions[0].Status = metav1.ConditionFalse
+		}, false},
+		"it was the first check": {func(f *plantest.Shard, _ *rollout.Decision) { f.Memcached.Status.Update = nil }, false},
+		"something else was wrong": {func(f *plantest.Shard, _ *rollout.Decision) {
+			f.Memcached.Status.Conditions[0].Reason = v1beta1.ReasonNodeLost
+		}, false},
+		"another gate was the cause": {func(f *plantest.Shard, _ *rollout.Decision) {
+			f.Memcached.Status.Update.Gate = v1beta1.Gate(rollout.GateScaling)
+		}, false},
+	} {
+		f := plantest.NewShard(shardtest.Revision(t), shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38")))
+		d := rollout.Decision{Shard: "cache-0", Gate: rollout.GateImageNotVerified, Step: rollout.StepPreflight}
+		f.Memcached.Status.Conditions = []metav1.Condition{verdict}
+		f.Memcached.Status.Update = &v1beta1.UpdateStatus{Revision: f.UpdateRevision.Hash(), Gate: v1beta1.Gate(d.Gate)}
+		c.change(f, &d)
+		problem := firstProblem(f.Observation, f.Plan(d), plan.Result{}, v1beta1.MemcachedStatus{})
+		if (problem != nil) != c.holds || c.holds && *problem != (shard.Problem{Reason: verdict.Reason, Message: verdict.Message}) {
+			t.Errorf("%s: %+v", name, problem)
+		}
+	}
+}
+
 // The first shard may already have the image that another node can't use.
 func TestImageToRevertToIsThatOfTheShardThatIsNotUpdated(t *testing.T) {
 	update, former := shardtest.Revision(t, shardtest.Version("1.6.38")), shardtest.Revision(t)

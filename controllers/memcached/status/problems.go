@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -54,6 +55,9 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 	}
 	if p.Decision.NeedsIntervention {
 		return blockedProblem(obs.Memcached, p)
+	}
+	if problem := lastVerdict(obs, p.Decision); problem != nil {
+		return problem
 	}
 	if problem := memoryProblem(p); problem != nil {
 		return problem
@@ -139,6 +143,19 @@ func secretProblem(obs *observation.Observation) *shard.Problem {
 		}
 	}
 	return nil
+}
+
+// lastVerdict returns what the last check of an image has found while it is repeated, which can take minutes; nil if there is none. It holds
+// until there is another result.
+func lastVerdict(obs *observation.Observation, d rollout.Decision) *shard.Problem {
+	m := obs.Memcached
+	last, u := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionDegraded), m.Status.Update
+	verdicts := []string{v1beta1.ReasonImageCannotBePulled, v1beta1.ReasonImageUnusable, v1beta1.ReasonVersionMismatch, v1beta1.ReasonVersionUnsupported, v1beta1.ReasonUnschedulable}
+	if d.Gate != rollout.GateImageNotVerified || u == nil || u.Gate != v1beta1.Gate(d.Gate) || u.Revision != obs.UpdateRevision.Hash() ||
+		last == nil || last.Status != metav1.ConditionTrue || !slices.Contains(verdicts, last.Reason) {
+		return nil
+	}
+	return &shard.Problem{Reason: last.Reason, Message: last.Message}
 }
 
 // blockedProblem returns why an update that requires manual intervention doesn't continue,
