@@ -167,11 +167,11 @@ func (o Options) complete(pod *corev1.PodSpec, r JobSpec, amounts corev1.Resourc
 		mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
 	}
 	if r.Task.TLS != nil {
-		volumes = append(volumes, tlsVolume(r.Memcached))
+		volumes = append(volumes, o.tlsVolume(r.Memcached))
 		mounts = append(mounts, corev1.VolumeMount{Name: tlsVolumeName, MountPath: snapshotwire.TLSPath, ReadOnly: true})
 	}
 	if r.Task.Login {
-		volumes = append(volumes, usersVolume(r.Memcached))
+		volumes = append(volumes, o.usersVolume(r.Memcached))
 		mounts = append(mounts, corev1.VolumeMount{Name: usersVolumeName, MountPath: snapshotwire.UsersPath, ReadOnly: true})
 	}
 	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(amounts)}}, storeEnvironment(r.Store)...)

@@ -106,26 +106,45 @@ func IsSecretVolume(v corev1.Volume) bool {
 // Memcached can choose, can read what is mounted: of the certificate only the entries that memcached needs. Those with
 // the users have the names of the users.
 func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1beta1.MemcachedSpec) {
-	mount := func(volume, flag, path string, secrets ...*corev1ac.SecretProjectionApplyConfiguration) {
-		projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(readableByAll)
-		for _, secret := range secrets {
-			if b.options.Restrictions.allowSecret(*secret.Name) {
-				projected.WithSources(corev1ac.VolumeProjection().WithSecret(secret.WithOptional(true)))
-			}
-		}
-		if len(projected.Sources) == 0 {
+	mount := func(name, flag, path string, secrets ...corev1.SecretProjection) {
+		volume := b.options.Restrictions.SecretVolume(name, secrets...)
+		if len(volume.Projected.Sources) == 0 {
 			return
 		}
-		spec.WithVolumes(corev1ac.Volume().WithName(volume).WithProjected(projected))
+		spec.WithVolumes(convert[corev1ac.VolumeApplyConfiguration](volume))
 		spec.Containers[0].WithArgs(flag, path).
-			WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true))
+			WithVolumeMounts(corev1ac.VolumeMount().WithName(name).WithMountPath(path).WithReadOnly(true))
 	}
-	entry := func(key, path string) *corev1ac.KeyToPathApplyConfiguration {
-		return corev1ac.KeyToPath().WithKey(key).WithPath(path)
+	mount(tlsVolume, "-tls-dir", tlsPath, CertificateSecret(b.name, revision.TLS, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, corev1.ServiceAccountRootCAKey))
+	mount(usersVolume, "-auth-dir", usersPath, UserSecrets(b.name, revision.Auth)...)
+}
+
+// CertificateSecret returns these entries of the Secret with the certificate of a Memcached.
+func CertificateSecret(memcached string, tls v1beta1.TLSSpec, keys ...string) corev1.SecretProjection {
+	secret := corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.TLSSecretName(memcached, tls)}}
+	for _, key := range keys {
+		secret.Items = append(secret.Items, corev1.KeyToPath{Key: key, Path: key})
 	}
-	mount(tlsVolume, "-tls-dir", tlsPath, corev1ac.SecretProjection().WithName(v1beta1.TLSSecretName(b.name, revision.TLS)).
-		WithItems(entry(corev1.TLSCertKey, corev1.TLSCertKey), entry(corev1.TLSPrivateKeyKey, corev1.TLSPrivateKeyKey), entry(corev1.ServiceAccountRootCAKey, corev1.ServiceAccountRootCAKey)))
-	mount(usersVolume, "-auth-dir", usersPath,
-		corev1ac.SecretProjection().WithName(v1beta1.AuthSecretName(b.name, revision.Auth)),
-		corev1ac.SecretProjection().WithName(v1beta1.BindingSecretName(b.name)).WithItems(entry(v1beta1.BindingPasswordKey, v1beta1.BindingUser)))
+	return secret
+}
+
+// UserSecrets returns the Secrets with the users of a Memcached: that of spec.auth, and of a binding's the password of its user.
+func UserSecrets(memcached string, auth v1beta1.AuthSpec) []corev1.SecretProjection {
+	return []corev1.SecretProjection{
+		{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.AuthSecretName(memcached, auth)}},
+		{LocalObjectReference: corev1.LocalObjectReference{Name: v1beta1.BindingSecretName(memcached)},
+			Items: []corev1.KeyToPath{{Key: v1beta1.BindingPasswordKey, Path: v1beta1.BindingUser}}},
+	}
+}
+
+// SecretVolume returns a volume with those Secrets that the settings allow. A pod starts without them, too.
+func (r Restrictions) SecretVolume(name string, secrets ...corev1.SecretProjection) corev1.Volume {
+	projected := &corev1.ProjectedVolumeSource{DefaultMode: new(int32(readableByAll))}
+	for _, secret := range secrets {
+		if r.allowSecret(secret.Name) {
+			secret.Optional = new(true)
+			projected.Sources = append(projected.Sources, corev1.VolumeProjection{Secret: &secret})
+		}
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: projected}}
 }
