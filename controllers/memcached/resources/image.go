@@ -3,12 +3,12 @@ package resources
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 // Image is an image of memcached.
@@ -114,26 +114,15 @@ func splitReference(ref string) (repository, tag, digest string, err error) {
 // UnsupportedVersion returns why a version of memcached isn't supported, and what to do; empty if it
 // is. Versions newer than the operator are supported.
 func UnsupportedVersion(version string, tls v1beta1.TLSSpec, auth v1beta1.AuthSpec) string {
-	if version == "" {
-		return ""
-	}
-	var v [3]int
-	for i, part := range strings.SplitN(version, ".", 3) {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return fmt.Sprintf("version %s contains a number that is too large. Use a version such as 1.6.45", version)
-		}
-		v[i] = n
-	}
 	// "ms" of 1.6.9 has the size in a flag: it would execute the values of a restore, or of items that move, as commands.
-	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 10) {
+	switch {
+	case version == "":
+		return ""
+	case slab.IsBefore(version, 1, 6, 10):
 		return fmt.Sprintf("version %s isn't supported: it stores items by another syntax than 1.6.10, and 1.6.2 and older crash on requests (CVE-2020-10931, CVE-2020-22570). Use 1.6.10 or newer", version)
-	}
-	isBefore := func(patch int) bool { return v[0] == 1 && v[1] == 6 && v[2] < patch }
-	if auth.IsRequired() && isBefore(44) {
+	case auth.IsRequired() && slab.IsBefore(version, 1, 6, 44):
 		return fmt.Sprintf("version %s isn't supported with spec.auth: clients can crash it without logging in, or bypass the login (fixed in 1.6.42 to 1.6.44). Use 1.6.44 or newer", version)
-	}
-	if tls.IsEnabled() && isBefore(39) {
+	case tls.IsEnabled() && slab.IsBefore(version, 1, 6, 39):
 		return fmt.Sprintf("version %s isn't supported with spec.tls: it can wait for more data although it has received a pipelined request. Use 1.6.39 or newer", version)
 	}
 	return ""

@@ -77,14 +77,16 @@ func TestVersionsThatCrashOrReadOtherCommandsAreUnsupported(t *testing.T) {
 		"1.7.0":                        false,
 		"2.0.0":                        false,
 		"0.9.9":                        true,
-		"1.6.99999999999999999999":     true,
-		"99999999999999999999.1.1":     true,
+		"1.6.45_1-g2":                  false, // one that isn't released, as an agent reports it
+		"1.6.9_1-g2":                   true,
+		"1.6.99999999999999999999":     false,
+		"99999999999999999999.1.1":     false,
 		"1.5.99999999999999999999":     true,
 		"1.10.0":                       false, // less than 1.6 as text
 		"1.6.10":                       false,
-		"18446744073709551617.6.45":    true,
-		"1.18446744073709551617.45":    true,
-		"1.6.18446744073709551617":     true,
+		"18446744073709551617.6.45":    false,
+		"1.18446744073709551617.45":    false,
+		"1.6.18446744073709551617":     false,
 		"9223372036854775807.1.000001": false,
 	} {
 		if why := UnsupportedVersion(version, v1beta1.TLSSpec{}, v1beta1.AuthSpec{}); (why != "") != unsupported {
