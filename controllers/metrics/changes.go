@@ -52,7 +52,8 @@ type Changes struct {
 
 // history is what Changes knows of one Memcached besides its status.
 type history struct {
-	losses int
+	losses   int
+	lastLoss time.Time
 	// updateSince is when the update of this revision began, if this operator saw it.
 	revision    string
 	updateSince time.Time
@@ -187,14 +188,14 @@ func (h *history) unused() bool {
 	return h.losses == 0 && h.revision == "" && len(h.methods) == 0 && len(h.unavailable) == 0
 }
 
-// losses returns how often a shard of a Memcached was lost.
-func (c *Changes) losses(m *v1beta1.Memcached) int {
+// losses returns how often a shard of a Memcached was lost, and when that was last seen.
+func (c *Changes) losses(m *v1beta1.Memcached) (int, time.Time) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if h := c.memcacheds[m.UID]; h != nil {
-		return h.losses
+		return h.losses, h.lastLoss
 	}
-	return 0
+	return 0, time.Time{}
 }
 
 // update counts the end of an update, and notes the beginning of one.
@@ -302,6 +303,7 @@ func (c *Changes) start(h *history, last, s *v1beta1.ShardStatus, method string)
 		}
 		if method != string(v1beta1.UpdateReplace) {
 			h.losses++
+			h.lastLoss = c.clock.Now()
 		}
 		c.items.WithLabelValues("lost").Add(float64(before))
 		return

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -8,7 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-// The metrics of each Memcached, at most ten series: an operator may have thousands of them.
+// The metrics of each Memcached, at most eleven series: an operator may have thousands of them.
 var (
 	info          = memcachedDesc("info", "1 for the version of memcached that the shards run.", "version")
 	condition     = memcachedDesc("condition", "1 if the condition of the Memcached is True, 0 otherwise.", "condition", "reason")
@@ -17,6 +19,9 @@ var (
 	shardsCurrent = memcachedDesc("shards_current", "Number of shards of the Memcached that match its spec.")
 	shardLosses   = memcachedDesc("shard_losses_total",
 		"Number of times that a shard started without its items and no update had announced it, since this operator started.")
+	// The counter first appears at 1 if the operator finds a loss when it starts, which no increase() sees.
+	lastLoss = memcachedDesc("shard_last_loss_timestamp_seconds",
+		"Time at which this operator last saw that a shard started without its items and no update had announced it, in seconds since 1970. It is absent without such a start.")
 	updateStep = memcachedDesc("update_step_timestamp_seconds",
 		"Time at which the update of the Memcached reached its method and its gate, in seconds since 1970. It is absent without an update.", "step", "gate")
 	scalingStart = memcachedDesc("scaling_start_timestamp_seconds",
@@ -39,7 +44,7 @@ type Memcacheds struct {
 
 // Describe implements prometheus.Collector.
 func (c *Memcacheds) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, condition, shardsDesired, shardsReady, shardsCurrent, shardLosses, updateStep, scalingStart} {
+	for _, d := range []*prometheus.Desc{info, condition, shardsDesired, shardsReady, shardsCurrent, shardLosses, lastLoss, updateStep, scalingStart} {
 		descs <- d
 	}
 }
@@ -51,11 +56,12 @@ func (c *Memcacheds) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for i := range all.Items {
-		collect(to, &all.Items[i], c.Changes.losses(&all.Items[i]))
+		losses, last := c.Changes.losses(&all.Items[i])
+		collect(to, &all.Items[i], losses, last)
 	}
 }
 
-func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
+func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int, last time.Time) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
 	}
@@ -64,6 +70,9 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int) {
 	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadyShards))
 	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedShards))
 	send(shardLosses, prometheus.CounterValue, float64(losses))
+	if losses > 0 {
+		send(lastLoss, prometheus.GaugeValue, float64(last.Unix()))
+	}
 	for i := range m.Status.Conditions {
 		if c := &m.Status.Conditions[i]; exportedConditions[c.Type] {
 			send(condition, prometheus.GaugeValue, number(c.Status == metav1.ConditionTrue), c.Type, c.Reason)

@@ -84,14 +84,18 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, LastTransitionTime: metav1.Unix(1700000000, 0)}
 	m.Status.Scaling = &v1beta1.ScalingStatus{Step: v1beta1.ScalingWaiting, StartTime: metav1.Unix(1600000000, 0)}
 	cache := &objects{memcacheds: []v1beta1.Memcached{*m}}
-	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
+	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Unix(1500000000, 0)), closed())}
+	former := m.DeepCopy()
+	former.ResourceVersion, former.Status.Shards[0].ContainerID = "0", "zero"
+	collector.Changes.OnUpdate(former, m)
 	want := []string{
 		`condition{condition="Available",memcached="cache",namespace="team",reason="AllShardsReady"} 1`,
 		`condition{condition="Degraded",memcached="cache",namespace="team",reason="AsExpected"} 0`,
 		`condition{condition="Progressing",memcached="cache",namespace="team",reason="UpToDate"} 0`,
 		`info{memcached="cache",namespace="team",version="1.6.45"} 1`,
 		`scaling_start_timestamp_seconds{memcached="cache",namespace="team",step="Waiting"} 1.6e+09`,
-		`shard_losses_total{memcached="cache",namespace="team"} 0`,
+		`shard_last_loss_timestamp_seconds{memcached="cache",namespace="team"} 1.5e+09`,
+		`shard_losses_total{memcached="cache",namespace="team"} 1`,
 		`shards_current{memcached="cache",namespace="team"} 1`,
 		`shards_desired{memcached="cache",namespace="team"} 3`,
 		`shards_ready{memcached="cache",namespace="team"} 2`,
@@ -101,8 +105,8 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the metrics (-want +got):\n%s", diff)
 	}
-	if len(got) > 10 {
-		t.Errorf("%d series for a Memcached, more than 10", len(got))
+	if len(got) > 11 {
+		t.Errorf("%d series for a Memcached, more than 11", len(got))
 	}
 	cache.memcacheds = nil
 	if got := scrape(t, collector); len(got) != 0 {
@@ -278,6 +282,29 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 				t.Errorf("after the deletion, %d Memcacheds are remembered", n)
 			}
 		})
+	}
+}
+
+// What the leader finds right after its election happens before it is scraped, so that no counter rises then.
+func TestFirstScrapeOfALeaderHasTheTimeOfALoss(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Unix(1000, 0))
+	elected := make(chan struct{})
+	changes := NewChanges(clock, elected)
+	before, other := exampleMemcached("cache"), exampleMemcached("new")
+	changes.OnAdd(before, true)
+	changes.OnAdd(other, true)
+	after, started := before.DeepCopy(), other.DeepCopy()
+	after.ResourceVersion, started.ResourceVersion = "2", "2"
+	restart(&after.Status.Shards[0], v1beta1.StartCold, 0, 0)
+	other.Status.Shards[0].StartResult, other.Status.Shards[0].ContainerID = "", "" // its first start
+	changes.OnUpdate(before, after)
+	changes.OnUpdate(other, started)
+	clock.Step(time.Hour)
+	close(elected)
+	got := slices.DeleteFunc(scrape(t, &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1beta1.Memcached{*after, *started}}, Elected: elected}, Changes: changes}),
+		func(line string) bool { return !strings.HasPrefix(line, "shard_last_loss_") })
+	if diff := cmp.Diff([]string{`shard_last_loss_timestamp_seconds{memcached="cache",namespace="team"} 1000`}, got); diff != "" {
+		t.Errorf("the times of losses (-want +got):\n%s", diff)
 	}
 }
 

@@ -119,7 +119,7 @@ memcached_operator_condition{condition="Degraded"} == 1`,
 		summary:     "A Memcached requires manual intervention.",
 		description: "Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Degraded: {{ $labels.reason }}."},
 	{name: "MemcachedShardLostItems", severity: warning, expr: `
-increase(memcached_operator_shard_losses_total[15m]) > 0`,
+time() - max by (namespace, memcached) (max_over_time(memcached_operator_shard_last_loss_timestamp_seconds[15m])) < 900`,
 		summary:     "A shard started without its items.",
 		description: "A shard of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} started empty, and no update had announced it. Expect more load on what the cache protects."},
 	{name: "MemcachedUpdateStuck", wait: "5m", severity: warning, expr: `

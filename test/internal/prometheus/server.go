@@ -139,7 +139,7 @@ func (s *Server) query(ctx context.Context, what string, values url.Values) ([]S
 	return all, nil
 }
 
-// Shorten divides the windows, the waits and the seconds of an hour in the groups of a PrometheusRule's spec.
+// Shorten divides the windows, the waits and the seconds of an hour, or a quarter of one, in the groups of a PrometheusRule's spec.
 func Shorten(groups []any, by float64) {
 	for _, group := range groups {
 		rules, _ := group.(map[string]any)["rules"].([]any)
@@ -154,13 +154,13 @@ func Shorten(groups []any, by float64) {
 	}
 }
 
-// shortened divides the windows of an expression and the seconds of an hour.
+// shortened divides the windows of an expression and the seconds of an hour, or a quarter of one.
 func shortened(expr string, by float64) string {
 	expr = windows.ReplaceAllStringFunc(expr, func(window string) string {
 		parts := windows.FindStringSubmatch(window)
 		return parts[1] + shortenedDuration(parts[2], by) + parts[3]
 	})
-	return strings.ReplaceAll(expr, "3600", fmt.Sprintf("%g", 3600/by))
+	return strings.NewReplacer("3600", fmt.Sprintf("%g", 3600/by), "900", fmt.Sprintf("%g", 900/by)).Replace(expr)
 }
 
 var windows = regexp.MustCompile(`(\[|offset )([0-9]+[smhd])(\]?)`)
