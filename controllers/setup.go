@@ -92,7 +92,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: o.Clock}).SetupWithManager(mgr),
-		upgradeable.SetupWithManager(mgr),
+		upgradeable.SetupWithManager(mgr, o.Clock),
 		setupDrain(mgr, o, recorder),
 		monitoring.SetupWithManager(mgr, o.Monitoring, o.WatchNamespaces),
 	)

@@ -34,6 +34,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("drain").
+		WithOptions(apiserver.ControllerOptions(1)).
 		For(&corev1.Node{}, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc:  changes,
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },

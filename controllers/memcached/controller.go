@@ -32,11 +32,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	remembered, known := r.memories.get(request.NamespacedName)
 	if !known { // from then on, the cache contains nothing older
-		switch current, err := r.observer().isCurrent(ctx, m); {
-		case err != nil:
-			return ctrl.Result{}, fmt.Errorf("confirming the first read: %w", err)
-		case !current:
-			return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
+		if err := apiserver.EnsureFresh(ctx, r.APIReader, m); err != nil {
+			return apiserver.Result(0, err)
 		}
 	}
 	if remembered.replaced.isOf(m, r.Clock.Now()) {
@@ -129,7 +126,7 @@ func (r *Reconciler) report(ctx context.Context, m *v1beta1.Memcached, obs *obse
 	previous, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {
 	case errors.Is(err, apiserver.ErrStale):
-		return plan.AgentRetryMin, nil // a watch triggers earlier, mostly
+		return apiserver.StaleRequeue, nil // a watch triggers earlier, mostly
 	case err != nil:
 		return 0, err
 	case previous != nil:

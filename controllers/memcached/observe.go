@@ -124,14 +124,6 @@ func (r observer) lookUp(ctx context.Context, namespace, name string, o client.O
 	return apiserver.Find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, r.api)
 }
 
-// isCurrent reports whether the Memcached that was read is the API server's: the cache of an operator that has just started may contain
-// an older one.
-func (r observer) isCurrent(ctx context.Context, m *v1beta1.Memcached) (bool, error) {
-	latest := &v1beta1.Memcached{}
-	exists, err := r.lookUp(ctx, m.Namespace, m.Name, latest)
-	return exists && latest.ResourceVersion == m.ResourceVersion, err
-}
-
 // specIsCurrent reports whether the spec that was read is still the API server's, and the step of its scaling. An operator
 // that has just started may read an older spec, with fewer shards, from an API server that
 // lags behind.

@@ -26,7 +26,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
 
@@ -73,7 +73,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller to the manager, which is ready only after the
 // first report. Without OLM it does nothing.
-func SetupWithManager(mgr ctrl.Manager) error {
+func SetupWithManager(mgr ctrl.Manager, clock clock.PassiveClock) error {
 	if os.Getenv(nameVariable) == "" {
 		return nil
 	}
@@ -90,17 +90,18 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Client: mgr.GetClient(), Condition: condition, Clock: clock.RealClock{}}
+	r := &Reconciler{Client: mgr.GetClient(), Condition: condition, Clock: clock}
 	if err := mgr.AddReadyzCheck("upgradeable", r.Ready); err != nil {
 		return err
 	}
 	debounced := enqueue.Delayed(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
 	}), debounce, 0)
+	options := apiserver.ControllerOptions(1)
+	options.NeedLeaderElection = new(false) // in an upgrade the new operator is ready before the old one releases the lease
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
-		// In an upgrade the new operator is ready before the old one releases the lease.
-		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
+		WithOptions(options).
 		Watches(&v1beta1.Memcached{}, debounced, builder.WithPredicates(relevantChange())).
 		// There may be no Memcached at first.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
