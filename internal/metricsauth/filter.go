@@ -7,6 +7,7 @@ package metricsauth
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,13 @@ const (
 	maxInFlight = 4
 	// reviewTimeout bounds the two reviews of a request.
 	reviewTimeout = 10 * time.Second
+	// passesFor is how long a request of a reader passes without another review, and so how
+	// late a revoked permission has an effect.
+	passesFor = time.Minute
+	// knownFor is how long a reader that passed has a reserved place.
+	knownFor = time.Hour
+	// maxPassed bounds the readers that are remembered. Only those with permission are.
+	maxPassed = 64
 )
 
 // Protect returns a handler that passes a request to next if its bearer token is valid (else
@@ -44,16 +53,18 @@ func Protect(config *rest.Config, httpClient *http.Client, log logr.Logger, next
 		return nil, err
 	}
 	return &guard{
-		api: api, log: log, next: next, passed: passed{clock: clock.RealClock{}},
+		api: api, log: log, next: next, clock: clock.RealClock{}, passed: cache.NewLRUExpireCache(maxPassed),
 		known: make(chan struct{}, maxInFlight), unknown: make(chan struct{}, maxInFlight),
 	}, nil
 }
 
 type guard struct {
-	api    client.Client
-	log    logr.Logger
-	next   http.Handler
-	passed passed
+	api   client.Client
+	log   logr.Logger
+	next  http.Handler
+	clock clock.PassiveClock
+	// passed has the readers that have passed a review within knownFor, and when.
+	passed *cache.LRUExpireCache
 	// known and unknown are the slots of readers that have passed before, and of others.
 	known, unknown chan struct{}
 }
@@ -74,8 +85,8 @@ func (g *guard) check(r *http.Request) int {
 		return http.StatusUnauthorized
 	}
 	reader := readerOf(token, r)
-	isKnown, recently := g.passed.has(reader)
-	if recently {
+	passedAt, isKnown := g.passed.Get(reader)
+	if isKnown && g.clock.Since(passedAt.(time.Time)) < passesFor {
 		return http.StatusOK
 	}
 	slots := g.unknown
@@ -91,9 +102,9 @@ func (g *guard) check(r *http.Request) int {
 	status := g.review(r, token)
 	switch status {
 	case http.StatusOK:
-		g.passed.add(reader)
+		g.passed.Add(reader, g.clock.Now(), knownFor)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		g.passed.remove(reader)
+		g.passed.Remove(reader)
 	}
 	return status
 }
@@ -134,4 +145,11 @@ func extra(from map[string]authenticationv1.ExtraValue) map[string]authorization
 		to[key] = authorizationv1.ExtraValue(value)
 	}
 	return to
+}
+
+// reader is a hash of a token, and of what its owner requests with it.
+type reader [sha256.Size]byte
+
+func readerOf(token string, r *http.Request) reader {
+	return sha256.Sum256([]byte(r.Method + " " + r.URL.Path + " " + token))
 }
