@@ -89,12 +89,12 @@ func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
 		{ring.Ketama, 3, 4, 3, "[0 1 2]"}, {ring.Ketama, 3, 4, 1, "[]"}, {ring.Modulo, 2, 4, 2, "[0]"}, {ring.Modulo, 2, 4, 0, "[]"},
 		{ring.Modulo, 4, 2, 0, "[2]"}, {ring.Modulo, 3, 4, 0, "[1 2]"}, {ring.Modulo, 2, 6, 5, "[1]"}, {ring.Modulo, 6, 2, 1, "[3 5]"},
 	} {
-		if got := fmt.Sprint(sources(Change{c.ring, servers(c.from), servers(c.to)}, c.target)); got != c.want {
+		if got := fmt.Sprint(ring.Sources(c.ring, c.from, c.to, c.target)); got != c.want {
 			t.Errorf("%s from %d to %d, shard %d: %v, want %s", c.ring, c.from, c.to, c.target, got, c.want)
 		}
 	}
 	for _, name := range []string{ring.Jump, ring.Rendezvous, ring.Ketama} {
-		if got := len(sources(Change{name, servers(127), servers(128)}, 127)); got != 127 {
+		if got := len(ring.Sources(name, 127, 128, 127)); got != 127 {
 			t.Errorf("%s from 127 to 128: %d sources of the new shard, want 127", name, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestSourcesAreTheShardsFromWhichKeysMove(t *testing.T) {
 			}
 			for i := range 5000 {
 				key := fmt.Appendf(nil, "key-%d", i)
-				if from, to := m.from.Shard(key), m.to.Shard(key); from != to && !slices.Contains(sources(change, to), from) {
+				if from, to := m.from.Shard(key), m.to.Shard(key); from != to && !slices.Contains(ring.Sources(change.Ring, len(change.From), len(change.To), to), from) {
 					t.Fatalf("%s from %d to %d: shard %d is no source of shard %d", name, sizes[0], sizes[1], from, to)
 				}
 			}

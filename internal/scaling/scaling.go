@@ -51,22 +51,20 @@ import (
 	"net"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // Step is how far a change of the number of shards is.
-type Step string
+type Step = wire.ScalingStep
 
 // The steps in their order.
 const (
-	// Copy: clients use the old owners.
-	Copy Step = "Copy"
-	// Published: clients may use both.
-	Published Step = "Published"
-	// Close: clients use the new owners.
-	Close Step = "Close"
+	Copy      = wire.ScalingCopy
+	Published = wire.ScalingPublished
+	Close     = wire.ScalingClose
 )
 
 // Change is a change of the number of shards.

@@ -140,19 +140,6 @@ type task struct {
 	sum  uint64
 }
 
-// sources returns the ordinals of the shards from which keys come, and none for a shard that gets no keys.
-func sources(c Change, target int) (found []int) {
-	from, to := len(c.From), len(c.To)
-	for ordinal := range from {
-		none := ordinal < to && target < from || // both stay
-			c.Ring == ring.Modulo && (ordinal-target)%min(from, to) != 0 // of a multiple
-		if ordinal != target && (!none || ring.Reshuffles(c.Ring, from, to)) {
-			found = append(found, ordinal)
-		}
-	}
-	return found
-}
-
 func (r *receiver) prepare() (err error) {
 	if r.identity, err = peerlink.Identity(r.Key, purpose); err != nil {
 		return fmt.Errorf("%w: %w", ErrImpossible, err)
@@ -161,7 +148,7 @@ func (r *receiver) prepare() (err error) {
 	if r.moves, err = newMoves(r.Change, 0, r.Ordinal); err != nil {
 		return err
 	}
-	for _, ordinal := range sources(r.Change, r.Ordinal) {
+	for _, ordinal := range ring.Sources(r.Change.Ring, len(r.Change.From), len(r.Change.To), r.Ordinal) {
 		r.sources[ordinal] = &source{receiver: r, ordinal: ordinal}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -89,11 +90,10 @@ func resizes(m *v1beta1.Memcached) bool {
 	return true
 }
 
-// GetsKeys reports whether a shard gets keys of others while items move: a new one, each one that stays when others leave, and each one if the
-// ring places keys of shards that stay on each other.
+// GetsKeys reports whether a shard gets keys of others while items move.
 func GetsKeys(m *v1beta1.Memcached, s *v1beta1.ScalingStatus, ordinal int) bool {
-	from, to := int(s.From), int(s.To)
-	return ordinal < to && (from > to || ordinal >= from || m.Spec.Access.Hashing != nil && ring.Reshuffles(string(m.Spec.Access.Hashing.Algorithm), from, to))
+	name := string(ptr.Deref(m.Spec.Access.Hashing, v1beta1.Hashing{}).Algorithm)
+	return ordinal < int(s.To) && len(ring.Sources(name, int(s.From), int(s.To), ordinal)) > 0
 }
 
 // ListedAs returns the label of the pods of a shard that stays while others leave; empty for none.

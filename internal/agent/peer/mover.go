@@ -79,7 +79,7 @@ func (m *Mover) move(ctx context.Context, last *wire.ScalingStatus) error {
 		Memcached: m.Memory.movable(m.Config, m.run), Key: key, Log: m.Log,
 		Change:    m.change(),
 		Dial:      m.dial,
-		Step:      func() scaling.Step { return scaling.Step(m.Step()) },
+		Step:      m.Step,
 		Concluded: m.isConcluded(),
 		Conclude:  func() { m.Concluded.Store(&m.Request.ID) },
 		Progress: func(p scaling.Progress) {
@@ -137,7 +137,7 @@ func (m *Mover) purge(ctx context.Context) {
 }
 
 func statusOf(p scaling.Progress) wire.ScalingStatus {
-	s := wire.ScalingStatus{Step: wire.ScalingStep(p.Step), Moved: p.Moved, Total: p.Total, StaleSeconds: p.Stale.Seconds(), Deleted: p.Deleted, Purged: p.Purged}
+	s := wire.ScalingStatus{Step: p.Step, Moved: p.Moved, Total: p.Total, StaleSeconds: p.Stale.Seconds(), Deleted: p.Deleted, Purged: p.Purged}
 	if p.Error != nil {
 		s.Error = p.Error.Error()
 	}

@@ -62,6 +62,19 @@ func Reshuffles(name string, from, to int) bool {
 	return false
 }
 
+// Sources returns the ordinals of the shards from which keys come to another one when the number of servers changes; none for one that gets no
+// keys.
+func Sources(name string, from, to, target int) (found []int) {
+	for ordinal := range from {
+		none := ordinal < to && target < from || // both stay
+			name == Modulo && (ordinal-target)%min(from, to) != 0 // of a multiple
+		if ordinal != target && (!none || Reshuffles(name, from, to)) {
+			found = append(found, ordinal)
+		}
+	}
+	return found
+}
+
 // checkUnique returns an error if two servers have the same name, because clients could
 // not distinguish their shards.
 func checkUnique(servers []string) error {
