@@ -28,7 +28,7 @@ func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, opti
 		p.Purge = was.DeepCopy()
 		p.advancePurge(obs, shards, options, isRejected)
 	}
-	if m.Status.Purge.IsActive() || p.Purge.IsActive() { // the requests of the pods are removed after the status says that it is done
+	if (m.Status.Purge.IsActive() || p.Purge.IsActive()) && p.Actions.RequeueAfter == 0 { // the requests of the pods are removed after the status says that it is done
 		p.Actions.RequeueAfter = scalingPoll
 	}
 	if p.Purge != nil {
@@ -92,6 +92,9 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 			s.Message = reports.waiting
 		default:
 			s.Phase = v1beta1.TransferRunning
+		}
+		if s.IsActive() && s.Message != "" && !reports.polls { // a watch announces it, mostly
+			p.Actions.RequeueAfter = switchPoll
 		}
 	default:
 		var waiting, problem string
