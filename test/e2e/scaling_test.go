@@ -86,7 +86,7 @@ func (s *space) records(name string, shards int) (stop func()) {
 		}
 		return nil
 	})
-	changes, err := k.Watch(s.Ctx, &discoveryv1.EndpointSliceList{}, of...)
+	changes, err := k.Changes(s.Ctx, &discoveryv1.EndpointSliceList{}, of...)
 	s.Must(err)
 	s.Cleanup(changes.Stop)
 	return func() {

@@ -63,7 +63,7 @@ func (s *Space) Follow(name string) *History {
 		{&corev1.PodList{}, pods},
 		{&v1beta1.MemcachedList{}, client.MatchingFields{"metadata.name": name}},
 	} {
-		changes, err := K.Watch(ctx, w.list, client.InNamespace(s.Namespace), w.which)
+		changes, err := K.Changes(ctx, w.list, client.InNamespace(s.Namespace), w.which)
 		s.Must(err)
 		go func() {
 			for change := range changes.ResultChan() {

@@ -1,20 +1,50 @@
 package suite
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
+
+// closing closes each watch after one change.
+type closing struct{ client.WithWatch }
+
+func (closing) Watch(_ context.Context, _ client.ObjectList, of ...client.ListOption) (watch.Interface, error) {
+	from, w := 6, watch.NewFakeWithChanSize(1, false)
+	if raw := new(client.ListOptions).ApplyOptions(of).Raw; raw != nil {
+		from, _ = strconv.Atoi(raw.ResourceVersion)
+	}
+	w.Modify(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(from + 1)}})
+	w.Stop()
+	return w, nil
+}
+
+func TestWatchThatIsClosedContinuesWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changes, err := (&cluster.Cluster{WithWatch: closing{}}).Changes(t.Context(), &corev1.PodList{})
+		for _, want := range []string{"7", "8", "9"} {
+			if got := (<-changes.ResultChan()).Object.(*corev1.Pod).ResourceVersion; err != nil || got != want {
+				t.Errorf("the version is %s, want %s: %v", got, want, err)
+			}
+		}
+	})
+}
 
 func TestHistoryReportsUnavailableShards(t *testing.T) {
 	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
