@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,12 @@ const (
 	Every = 40 * time.Millisecond
 	// timeout bounds a hang. It does not hide a lost connection: see Ask.
 	timeout = time.Minute
+	// late is less than the time after which the kernel repeats a request for a connection. While a machine stalls, it does so although
+	// the answer has arrived, and Every is late, too.
+	late = 500 * time.Millisecond
 )
+
+var errLost = errors.New("the request for a connection was lost")
 
 // Failure is a connection without an answer.
 type Failure struct {
@@ -35,8 +41,6 @@ type Report struct {
 	Failures    []Failure
 	// Slowest is the slowest answer.
 	Slowest time.Duration
-	// Silence is the longest time between two answers of any connections.
-	Silence time.Duration
 }
 
 // String returns a summary, and a line for each failure.
@@ -51,24 +55,24 @@ func (r Report) String() string {
 
 // Probe opens connections until Stop.
 type Probe struct {
-	address func() string
+	ask     func(context.Context) error
 	stop    context.CancelFunc
 	stopped chan struct{}
 	lock    sync.Mutex
 	report  Report
-	// last is the time of the last answer.
-	last time.Time
+	// stalls are from and until when the probe didn't run.
+	stalls [][2]time.Time
 }
 
 // Start starts a probe of an address.
 func Start(address string) *Probe {
-	return Follow(address, func() string { return address })
+	return With(address, func(ctx context.Context) error { return Ask(ctx, address) })
 }
 
-// Follow starts a probe that asks for the address of each connection, as a proxy does. The name is that of the report.
-func Follow(name string, address func() string) *Probe {
+// With starts a probe that opens each connection in another way. The name is that of the report.
+func With(name string, ask func(context.Context) error) *Probe {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Probe{address: address, stop: stop, stopped: make(chan struct{}), report: Report{Address: name}}
+	p := &Probe{ask: ask, stop: stop, stopped: make(chan struct{}), report: Report{Address: name}}
 	go p.run(ctx)
 	return p
 }
@@ -80,11 +84,16 @@ func (p *Probe) Stop() Report {
 	return p.Report()
 }
 
-// Report returns the report so far.
+// Report returns the report so far, without the kernel's repetitions in a stall.
 func (p *Probe) Report() Report {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	return p.report
+	report := p.report
+	report.Failures = slices.DeleteFunc(slices.Clone(report.Failures), func(f Failure) bool {
+		stalled := func(s [2]time.Time) bool { return f.Began.Before(s[1]) && s[0].Before(f.Failed) }
+		return errors.Is(f.Err, errLost) && slices.ContainsFunc(p.stalls, stalled)
+	})
+	return report
 }
 
 func (p *Probe) run(ctx context.Context) {
@@ -93,20 +102,32 @@ func (p *Probe) run(ctx context.Context) {
 	defer underway.Wait()
 	ticks := time.NewTicker(Every)
 	defer ticks.Stop()
-	for {
+	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
+			p.runs(last, time.Now())
 			return
 		case <-ticks.C:
+			last = p.runs(last, time.Now())
 			// in parallel: a connection that waits must not delay the next one
 			underway.Go(p.connect)
 		}
 	}
 }
 
+// runs records a stall if the probe has not run since last.
+func (p *Probe) runs(last, now time.Time) time.Time {
+	if now.Sub(last) > late {
+		p.lock.Lock()
+		defer p.lock.Unlock()
+		p.stalls = append(p.stalls, [2]time.Time{last, now})
+	}
+	return now
+}
+
 func (p *Probe) connect() {
 	began := time.Now()
-	err := Ask(context.Background(), p.address())
+	err := p.ask(context.Background())
 	stopped := time.Now()
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -116,10 +137,6 @@ func (p *Probe) connect() {
 		return
 	}
 	p.report.Slowest = max(p.report.Slowest, stopped.Sub(began))
-	if !p.last.IsZero() {
-		p.report.Silence = max(p.report.Silence, stopped.Sub(p.last))
-	}
-	p.last = stopped
 }
 
 // Ask asks memcached for its version over a new connection. A connection that answers only because the kernel repeated the
@@ -161,7 +178,7 @@ func firstTry(connection net.Conn) error {
 		return fmt.Errorf("reading the state of a connection: %w", infoErr)
 	}
 	if info.Total_retrans > 0 {
-		return fmt.Errorf("the request for a connection was lost %d times", info.Total_retrans)
+		return fmt.Errorf("%w %d times", errLost, info.Total_retrans)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -49,18 +50,30 @@ func (e *endpoints) take(slice *discoveryv1.EndpointSlice) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	before := e.first()
-	e.ready[slice.Name] = nil
-	for _, endpoint := range slice.Endpoints {
-		if c := endpoint.Conditions; c.Ready != nil && *c.Ready {
-			e.ready[slice.Name] = append(e.ready[slice.Name], endpoint.Addresses...)
-		}
-	}
+	e.ready[slice.Name] = readyAddresses(slice)
 	switch after := e.first(); {
 	case before != "" && after == "":
 		e.began = time.Now()
 	case before == "" && after != "" && !e.began.IsZero():
 		e.gaps = append(e.gaps, time.Since(e.began))
 	}
+}
+
+func readyAddresses(slice *discoveryv1.EndpointSlice) (ready []string) {
+	for _, endpoint := range slice.Endpoints {
+		if c := endpoint.Conditions; c.Ready != nil && *c.Ready {
+			ready = append(ready, endpoint.Addresses...)
+		}
+	}
+	return ready
+}
+
+// isOutdated returns whether an address is no longer that of a ready endpoint, by the API server.
+func isOutdated(ctx context.Context, address string, of []client.ListOption) bool {
+	var all discoveryv1.EndpointSliceList
+	err := K.List(ctx, &all, of...)
+	host, _, _ := net.SplitHostPort(address)
+	return err == nil && !slices.ContainsFunc(all.Items, func(slice discoveryv1.EndpointSlice) bool { return slices.Contains(readyAddresses(&slice), host) })
 }
 
 // EndpointProbes opens connections to a ready endpoint of each shard until it is stopped. The returned function stops it,
@@ -72,7 +85,8 @@ func (s *Space) EndpointProbes(name string, shards int) (stop func()) {
 	for ordinal := range shards {
 		shard := cluster.ShardName(name, ordinal)
 		e := &endpoints{ready: map[string][]string{}}
-		changes, err := K.Watch(s.Ctx, &discoveryv1.EndpointSliceList{}, client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: shard})
+		of := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: shard}}
+		changes, err := K.Changes(s.Ctx, &discoveryv1.EndpointSliceList{}, of...)
 		s.Must(err)
 		s.Cleanup(changes.Stop)
 		go func() {
@@ -91,7 +105,14 @@ func (s *Space) EndpointProbes(name string, shards int) (stop func()) {
 			}
 			return nil
 		})
-		all, running = append(all, e), append(running, s.probed(probe.Follow("the ready endpoint of "+shard, e.address)))
+		all, running = append(all, e), append(running, s.probed(probe.With("the ready endpoint of "+shard, func(ctx context.Context) error {
+			address := e.address()
+			err := probe.Ask(ctx, address)
+			if err != nil && isOutdated(ctx, address, of) { // this test is late; a pod that stops while its endpoint is ready fails many connections
+				return nil
+			}
+			return err
+		})))
 	}
 	stopProbes := s.stopping(running)
 	return func() {
