@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
@@ -26,6 +27,8 @@ type Request struct {
 	// Code is the HTTP status of the answer, Message its text.
 	Code    int32
 	Message string
+	// Body of the request; empty unless the log has it.
+	Body string
 }
 
 func (r Request) String() string {
@@ -86,11 +89,11 @@ func Parse(line []byte) (Request, bool, error) {
 	if e.Stage != counts {
 		return Request{}, false, nil
 	}
-	object, status := cmp.Or(e.ObjectRef, &auditv1.ObjectReference{}), cmp.Or(e.ResponseStatus, &metav1.Status{})
+	object, status, body := cmp.Or(e.ObjectRef, &auditv1.ObjectReference{}), cmp.Or(e.ResponseStatus, &metav1.Status{}), cmp.Or(e.RequestObject, &runtime.Unknown{})
 	return Request{
 		Received: e.RequestReceivedTimestamp.UTC(), Answered: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb,
 		DryRun: strings.Contains(e.RequestURI, "dryRun=All"),
 		Group:  object.APIGroup, Resource: strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/"), Namespace: object.Namespace,
-		Name: object.Name, Code: status.Code, Message: status.Message,
+		Name: object.Name, Code: status.Code, Message: status.Message, Body: string(body.Raw),
 	}, true, nil
 }
