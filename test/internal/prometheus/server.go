@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -52,12 +53,15 @@ func Start(dir string, scrapes []Scrape, groups []any) (*Server, error) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "rules.yml"), rules, 0o600), os.WriteFile(path, config, 0o600)); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of this machine
-	if err != nil {
-		return nil, err
+	s := &Server{}
+	for range 100 { // a port below those that the kernel gives to clients, and that other tests use
+		s.address = fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(5_000))
+		listener, err := net.Listen("tcp", s.address) //nolint:noctx // of this machine
+		if err == nil {
+			_ = listener.Close()
+			break
+		}
 	}
-	s := &Server{address: listener.Addr().String()}
-	_ = listener.Close()
 	s.command = exec.Command(program, "--config.file", path, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", s.address) //nolint:noctx // Stop stops it
 	s.command.Stdout, s.command.Stderr = &s.output, &s.output
 	return s, s.command.Start()
