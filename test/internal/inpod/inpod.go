@@ -89,22 +89,26 @@ func (p Program) started(ctx context.Context, c *cluster.Cluster, pod *corev1.Po
 // follow copies the program's output until it exits.
 func (p Program) follow(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) error {
 	options := &corev1.PodLogOptions{Container: container, Follow: true}
-	for {
+	var exited *corev1.ContainerStateTerminated
+	// The API server may close a stream before the program exits. What follows is read after the program has exited.
+	for copied := int64(0); ; exited = p.exited(ctx, c, pod) {
 		stream, err := c.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
 		}
-		_, err = io.Copy(p.Output, stream)
-		_ = stream.Close()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if _, err = io.CopyN(io.Discard, stream, copied); err == nil {
+			var n int64
+			n, err = io.Copy(p.Output, stream)
+			copied += n
 		}
-		// The API server may close a stream before the program exits.
-		options.SinceTime = new(metav1.Now())
-		if exited := p.exited(ctx, c, pod); exited != nil {
-			if exited.ExitCode != 0 {
-				return fmt.Errorf("%s exited with %d in pod %s: %s", p.Command[0], exited.ExitCode, pod.Name, exited.Reason)
-			}
+		_ = stream.Close()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case exited == nil:
+		case exited.ExitCode != 0:
+			return fmt.Errorf("%s exited with %d in pod %s: %s", p.Command[0], exited.ExitCode, pod.Name, exited.Reason)
+		default:
 			return err
 		}
 	}
