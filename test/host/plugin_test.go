@@ -194,6 +194,9 @@ func TestVerbsOfThePluginNeedTheirRightsOnly(t *testing.T) {
 			user := fmt.Sprintf("has-%d", i)
 			s.user(user, rights...)
 			code, output := as(user, u.args)
+			for i := 0; i < 10 && code != u.code && strings.HasSuffix(u.rights, "create pods/exec"); i++ { // an agent on a busy machine may be late
+				code, output = as(user, u.args)
+			}
 			t.Logf("exit code %d\n%s", code, output)
 			if code != u.code || !strings.Contains(output, u.says) {
 				t.Errorf("got exit code %d, want %d and %q", code, u.code, u.says)
