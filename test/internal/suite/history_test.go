@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,13 +46,12 @@ func TestWatchThatIsClosedContinuesWhereItWas(t *testing.T) {
 }
 
 func TestHistoryReportsUnavailableShards(t *testing.T) {
-	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
-	pod := func(at int, uid, shard string, ready, gone bool) Moment {
+	pod := func(uid, shard string, ready, gone bool) Moment {
 		status := corev1.ConditionFalse
 		if ready {
 			status = corev1.ConditionTrue
 		}
-		return Moment{At: second(at), Gone: gone, Pod: &corev1.Pod{
+		return Moment{Gone: gone, Pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{v1beta1.LabelInstance: "c", v1beta1.LabelShard: shard}},
 			Status: corev1.PodStatus{
 				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
@@ -68,33 +66,24 @@ func TestHistoryReportsUnavailableShards(t *testing.T) {
 	for _, story := range []struct {
 		name     string
 		all      Moments
-		out      []Outage
 		together []string
 		changed  []string
 	}{
-		{"a shard that starts was not out", Moments{pod(1, "a", "0", false, false), pod(2, "a", "0", true, false)}, nil, nil, nil},
+		{"a shard that starts was not out", Moments{pod("a", "0", false, false), pod("a", "0", true, false)}, nil, nil},
 		{"one after the other", Moments{
-			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
-			pod(1, "a", "0", false, false), pod(3, "a", "0", true, false), pod(4, "b", "1", false, false), pod(5, "b", "1", true, false),
-		}, []Outage{{"c-0", 2 * time.Second}, {"c-1", time.Second}}, nil, nil},
+			pod("a", "0", true, false), pod("b", "1", true, false),
+			pod("a", "0", true, true), pod("c", "0", true, false), pod("b", "1", true, true), pod("d", "1", true, false),
+		}, nil, nil},
 		{"two at once", Moments{
-			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
-			pod(1, "a", "0", false, false), pod(2, "b", "1", false, false), pod(3, "a", "0", true, false), pod(5, "b", "1", true, false),
-		}, []Outage{{"c-0", 2 * time.Second}, {"c-1", 3 * time.Second}}, []string{"c-0", "c-1"}, nil},
+			pod("a", "0", true, false), pod("b", "1", true, false), stops(pod("a", "0", false, false)), pod("b", "1", true, true),
+		}, []string{"c-0", "c-1"}, []string{"c-0"}},
+		{"a late probe while the other is about to be", Moments{
+			pod("a", "0", true, false), pod("b", "1", true, false), stops(pod("a", "0", true, false)), pod("b", "1", false, false), pod("b", "1", true, false),
+		}, nil, []string{"c-0"}},
 		{"one while the other is about to be", Moments{
-			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
-			stops(pod(1, "a", "0", true, false)), pod(2, "b", "1", false, false),
-		}, nil, []string{"c-0", "c-1"}, []string{"c-0"}},
-		{"another pod serves before the first goes", Moments{
-			pod(0, "a", "0", true, false), pod(1, "b", "0", true, false), pod(2, "a", "0", true, true),
-		}, nil, nil, nil},
-		{"the first goes before another serves", Moments{
-			pod(0, "a", "0", true, false), pod(1, "a", "0", true, true), pod(4, "b", "0", true, false),
-		}, []Outage{{"c-0", 3 * time.Second}}, nil, nil},
+			pod("a", "0", true, false), pod("b", "1", true, false), stops(pod("a", "0", true, false)), stops(pod("b", "1", false, false)),
+		}, []string{"c-0", "c-1"}, []string{"c-0", "c-1"}},
 	} {
-		if got := story.all.Outages(); !slices.Equal(got, story.out) {
-			t.Errorf("%s: out were %v, want %v", story.name, got, story.out)
-		}
 		if got := story.all.together(); !slices.Equal(got, story.together) {
 			t.Errorf("%s: out at once were %v, want %v", story.name, got, story.together)
 		}
