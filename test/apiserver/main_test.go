@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -95,7 +96,7 @@ func start(t testing.TB, mgr ctrl.Manager) {
 	})
 }
 
-// grant creates the role of a file of config/rbac and binds it to a user.
+// grant creates the role of a file of config/rbac, binds it to a user, and waits until it has effect.
 func grant(file, user string) (of rbacv1.RoleRef, err error) {
 	raw, err := os.ReadFile(filepath.Join("../../config/rbac", file))
 	if err != nil {
@@ -107,9 +108,23 @@ func grant(file, user string) (of rbacv1.RoleRef, err error) {
 	}
 	of = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
 	ctx := context.Background()
-	return of, errors.Join(admin.Create(ctx, &role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+	if err := errors.Join(admin.Create(ctx, &role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: of, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}))
+	})); err != nil {
+		return of, err
+	}
+	rule, review := role.Rules[0], &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user}}
+	if len(rule.NonResourceURLs) > 0 {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: rule.NonResourceURLs[0], Verb: rule.Verbs[0]}
+	} else {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0]}
+	}
+	return of, cluster.Eventually(ctx, "the rights of "+user, func(ctx context.Context) error { // the API server's own cache is late
+		if err := admin.Create(ctx, review); err != nil || review.Status.Allowed {
+			return err
+		}
+		return errors.New(review.Status.Reason)
+	})
 }
 
 func must(t testing.TB, err error) {
