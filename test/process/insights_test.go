@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,12 +17,16 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// askAgent runs a command in the shard's container.
-func askAgent(s *pods.Shard, words ...string) (string, error) {
-	command := exec.Command(pods.AgentPath, append([]string{words[0], "-data", s.Data}, words[1:]...)...)
-	command.SysProcAttr = s.Attributes
-	out, err := command.CombinedOutput()
-	return string(out), err
+// askAgent runs a command in the shard's container, and again while the agent or memcached is late.
+func askAgent(s *pods.Shard, words ...string) (out string, err error) {
+	pods.Eventually(func() bool {
+		command := exec.Command(pods.AgentPath, append([]string{words[0], "-data", s.Data}, words[1:]...)...)
+		command.SysProcAttr = s.Attributes
+		text, failed := command.CombinedOutput()
+		out, err = string(text), failed
+		return err == nil || !strings.Contains(out, os.ErrDeadlineExceeded.Error()) && !strings.Contains(out, context.DeadlineExceeded.Error())
+	})
+	return out, err
 }
 
 // Users see the keys that are read most, which the agent reports nowhere else.
