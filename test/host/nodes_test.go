@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -182,16 +181,13 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 		delete(others, name)
 	}
 
-	began := time.Now()
 	_, err := cluster.Local(s.Ctx, "node", "kill", secondNode)
 	s.Must(err)
 	// The pods are reported one by one, in no order, and moved soon after. An event stays.
 	s.Event("cache", v1beta1.ReasonNodeLost, "shard cache-", "node "+secondNode+" doesn't respond")
-	t.Logf("after %s: the node is reported", time.Since(began).Round(time.Second))
 	s.Untouched("cache", others)
 
 	m = s.Available("cache")
-	t.Logf("after %s: shards %v are on another node", time.Since(began).Round(time.Second), lost)
 	if left := shardsOn(m, secondNode); len(left) > 0 {
 		t.Errorf("shards %v are reported on the lost node", left)
 	}
