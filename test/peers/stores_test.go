@@ -511,12 +511,12 @@ func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 	const size = 200
 	from, into := noisy(t, size), pods.StartCache(t, pods.Newest, "-m", "256")
 	folder := t.TempDir()
-	server := serveS3(t, folder, "127.0.0.1:0", nil)
+	server := serveS3(t, folder, fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t)), nil) // which no other process gets in between
 	j := newJob(t, bucket(server, ""))
 	j.task.Servers = []string{from.Address()}
 	restarted := func(action snapshotwire.Action) snapshotwire.Outcome {
 		t.Helper()
-		j.task.BytesPerSecond = 8 << 20
+		j.task.BytesPerSecond = 2 << 20 // 10 s, in which this test must look once
 		j.start(action)
 		j.copies()
 		server.Kill()
