@@ -249,10 +249,8 @@ func (l *lifecycle) rollsBack() {
 }
 
 func (l *lifecycle) approves() {
-	began := time.Now()
 	l.Must(l.Approve(l.Ctx, l.inWork))
 	l.Must(l.Succeeded(l.Ctx, l.inWork))
-	l.Logf("from approval to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.inWork.Operator)
 	l.acts()
 	if image, err := k.OperatorImage(l.Ctx); err != nil || image != l.inWork.Operator {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,8 +149,11 @@ func (w *walk) nameserver() string {
 	w.Helper()
 	var nodes corev1.NodeList
 	w.Must(k.List(w.Ctx, &nodes))
-	answer, err := k.Set.CoreV1().RESTClient().Get().Resource("nodes").Name(nodes.Items[0].Name).SubResource("proxy").Suffix("configz").DoRaw(w.Ctx)
-	w.Must(err)
+	var answer []byte
+	w.Eventually("the kubelet's configuration", func(ctx context.Context) (err error) { // a busy kubelet is late
+		answer, err = k.Set.CoreV1().RESTClient().Get().Resource("nodes").Name(nodes.Items[0].Name).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+		return err
+	})
 	var config struct {
 		Kubelet struct{ ClusterDNS []string } `json:"kubeletconfig"`
 	}
@@ -336,10 +338,8 @@ func (w *walk) rejected(what string, step func(), said func(context.Context) err
 	}
 	former := w.rejects.Spec.Hard[corev1.ResourcePods]
 	w.pods("0")
-	began := time.Now()
 	step()
 	w.Eventually(what+" is rejected", said)
-	w.Logf("%s: the status says after %s that pods are rejected", what, time.Since(began).Round(time.Second))
 	w.pods(former.String())
 }
 
@@ -387,7 +387,7 @@ func (w *walk) completes(b *v1beta1.MemcachedBackup) {
 	}
 }
 
-// resolve fails the test unless servers resolve as they are, whatever search domains a client has.
+// resolve ends the test unless servers resolve as they are, whatever search domains a client has.
 func (w *walk) resolve(servers []string) {
 	w.Helper()
 	if len(servers) != shards {
@@ -396,9 +396,10 @@ func (w *walk) resolve(servers []string) {
 	for _, server := range servers {
 		host, _, err := net.SplitHostPort(server)
 		w.Must(err)
-		if _, err := w.resolver.LookupHost(w.Ctx, host+"."); err != nil {
-			w.Errorf("%s doesn't resolve without search domains: %v", server, err)
-		}
+		w.Eventually(server+" resolves without search domains", func(ctx context.Context) error { // a busy name server is late
+			_, err := w.resolver.LookupHost(ctx, host+".")
+			return err
+		})
 	}
 }
 
