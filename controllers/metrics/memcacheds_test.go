@@ -82,7 +82,7 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	m := exampleMemcached("cache")
 	m.Status.ReadyShards, m.Status.UpdatedShards = 2, 1
 	m.Status.Update = &v1beta1.UpdateStatus{Method: v1beta1.UpdateRestart, Gate: v1beta1.GateShardUnavailable, LastTransitionTime: metav1.Unix(1700000000, 0)}
-	m.Status.Scaling = &v1beta1.ScalingStatus{Step: v1beta1.ScalingWaiting, StartTime: metav1.Unix(1600000000, 0)}
+	m.Status.Scaling = &v1beta1.ScalingStatus{From: 6, To: 3, Step: v1beta1.ScalingWaiting, StartTime: metav1.Unix(1600000000, 0)}
 	cache := &objects{memcacheds: []v1beta1.Memcached{*m}}
 	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Unix(1500000000, 0)), closed())}
 	former := m.DeepCopy()
@@ -116,6 +116,24 @@ func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
 	cache.memcacheds = []v1beta1.Memcached{*m}
 	if got := scrape(t, collector); len(got) != 0 {
 		t.Errorf("an operator that waits for the lease exports %v", got)
+	}
+}
+
+// Shards that clients don't use yet, or any more, are neither ready nor missing.
+func TestDesiredShardsAreThoseThatClientsShouldUse(t *testing.T) {
+	copying := func(from, to int32) *v1beta1.Memcached {
+		m := exampleMemcached("cache")
+		m.Spec.Size = new(to)
+		m.Status.Scaling = &v1beta1.ScalingStatus{From: from, To: to, Step: v1beta1.ScalingCopying}
+		return m
+	}
+	paused := exampleMemcached("cache")
+	paused.Spec.Size, paused.Spec.Paused, paused.Status.Servers = new(int32(6)), true, []string{"cache-0.team", "cache-1.team", "cache-2.team"}
+	for want, m := range map[string]*v1beta1.Memcached{"2": copying(2, 4), "4": copying(4, 2), "3": paused} {
+		collector := &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1beta1.Memcached{*m}}, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
+		if got, line := scrape(t, collector), `shards_desired{memcached="cache",namespace="team"} `+want; !slices.Contains(got, line) {
+			t.Errorf("no %s in %q", line, got)
+		}
 	}
 }
 

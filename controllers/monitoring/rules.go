@@ -48,8 +48,11 @@ sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch
 	deviation("hit ratio", `memcached_shard:hit_ratio:rate5m`),
 	deviation("requests", `sum by (namespace, memcached, shard) (rate(memcached_commands_total[5m]))`),
 	deviation("evictions", `sum by (namespace, memcached, shard) (rate(memcached_items_evicted_total[5m]))`),
+	// Clients don't use a new shard yet that gets its items from the other ones.
 	{name: "MemcachedShardNotAnswering", wait: "5m", severity: critical, expr: `
-max by (namespace, memcached, shard) (memcached_up) == 0`,
+max by (namespace, memcached, shard) (memcached_up) == 0
+unless on (namespace, memcached, shard) (memcached_agent_phase{phase="Receiving"} == 1
+  and on (namespace, memcached, shard) memcached_agent_scaling_items{fate="copied"})`,
 		summary:     "A shard's memcached does not answer.",
 		description: "The agent of shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} responds, and its memcached does not. Its keys have no server."},
 	{name: "MemcachedConnectionsRefused", wait: "5m", severity: critical, expr: `
