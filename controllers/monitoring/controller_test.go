@@ -570,6 +570,22 @@ func TestAlertIsAboutTheOperatorOfItsNamespace(t *testing.T) {
 	}
 }
 
+// Without enforcedNamespaceLabel, each Prometheus evaluates the rules of all namespaces. Other memcached_exporters have the same names.
+func TestRulesAreAboutTheShardsOfTheirNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{"": `{memcached!=""`, "shop": `{namespace="shop",memcached!=""`} {
+		for _, r := range ShardRules(namespace)["groups"].([]any)[0].(map[string]any)["rules"].([]any) {
+			expr := r.(map[string]any)["expr"].(string)
+			if names := strings.Count(expr, "memcached_") + strings.Count(expr, "memcached:"); names == 0 || strings.Count(expr, want) != names {
+				t.Errorf("namespace %q: of %d series, some lack %s: %s", namespace, names, want, expr)
+			}
+		}
+	}
+	rules := Options{}.shardTargets("shop", []v1beta1.Memcached{*memcached("shop", "a", v1beta1.MonitoringSpec{})})[1].object
+	if !contains(rules.Object["spec"], ShardRules("shop")) {
+		t.Errorf("the PrometheusRule is %v", rules.Object)
+	}
+}
+
 // Prometheus Operator rejects a ServiceMonitor that reads files where the administrator denies that, and a Prometheus that
 // verifies no certificate presents its own token to what answers at the address.
 func TestSecretsKeepTheTokenOfPrometheus(t *testing.T) {

@@ -97,9 +97,9 @@ var fleetRows = []row{
 		table("Updates and scaling", `time() - memcached_operator_update_step_timestamp_seconds or time() - memcached_operator_scaling_start_timestamp_seconds`),
 		table("Versions", `count by (version) (memcached_operator_info)`),
 		table("Lowest hit ratios", `bottomk(10, memcached:hit_ratio:rate5m)`),
-		table("Most evictions", `topk(10, sum by (namespace, memcached) (rate(memcached_items_evicted_total[$__rate_interval])))`),
+		table("Most evictions", `topk(10, sum by (namespace, memcached) (rate(memcached_items_evicted_total{`+ofAnyShard+`}[$__rate_interval])))`),
 		series("Memory that was used in a day", "bytes",
-			query{`sum(memcached_limit_bytes)`, "all"},
+			query{`sum(memcached_limit_bytes{` + ofAnyShard + `})`, "all"},
 			query{`sum(memcached_agent_used_memory_bytes{window="1d"})`, "used in a day"}),
 		table("Oldest backups", `topk(10, time() - memcached_operator_schedule_last_success_timestamp_seconds)`),
 	}},
@@ -125,7 +125,7 @@ var fleetRows = []row{
 func Dashboards() map[string][]byte {
 	return map[string][]byte{
 		"memcached": dashboard("memcached-operator-memcached", "Memcached", memcachedRows,
-			variable("namespace", `label_values(memcached_up, namespace)`, false),
+			variable("namespace", `label_values(memcached_up{`+ofAnyShard+`}, namespace)`, false),
 			variable("memcached", `label_values(memcached_up{namespace=~"$namespace"}, memcached)`, false),
 			variable("shard", `label_values(memcached_up{namespace=~"$namespace",memcached=~"$memcached"}, shard)`, true)),
 		"fleet": dashboard("memcached-operator-fleet", "Memcached fleet", fleetRows),

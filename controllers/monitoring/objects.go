@@ -162,7 +162,7 @@ func (o Options) shardTargets(namespace string, memcacheds []v1beta1.Memcached) 
 	slices.Sort(disabled)
 	slices.Sort(slabs)
 	targets[0].object = o.object(podMonitor, namespace, shardsName, map[string]any{"spec": o.podMonitorSpec(disabled, slabs)})
-	targets[1].object = o.object(prometheusRule, namespace, shardsName, map[string]any{"spec": ShardRules()})
+	targets[1].object = o.object(prometheusRule, namespace, shardsName, map[string]any{"spec": ShardRules(namespace)})
 	return targets
 }
 

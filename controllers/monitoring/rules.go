@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -146,8 +147,33 @@ sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + ope
 		description: "{{ $value | humanizePercentage }} of the reconciles of the operator's controller {{ $labels.controller }} fail."},
 }
 
-// ShardRules returns the spec of the PrometheusRule for shards, which is a file of rules too.
-func ShardRules() map[string]any { return groups("memcached-shards", shardRules) }
+// ShardRules returns the spec of the PrometheusRule for the shards in a namespace; for all shards, if the namespace is empty.
+func ShardRules(namespace string) map[string]any {
+	of := ofAnyShard
+	if namespace != "" {
+		of = fmt.Sprintf("namespace=%q,", namespace) + of
+	}
+	rules := slices.Clone(shardRules)
+	for i := range rules {
+		rules[i].expr = selecting(of, rules[i].expr)
+	}
+	return groups("memcached-shards", rules)
+}
+
+// ofAnyShard selects the series of shards: memcached_exporter has the same names for those of others.
+const ofAnyShard = `memcached!=""`
+
+// selecting adds matchers of labels to each of our series in an expression.
+func selecting(labels, expr string) string {
+	return seriesPattern.ReplaceAllStringFunc(expr, func(series string) string {
+		if name, more := strings.CutSuffix(series, "{"); more {
+			return name + "{" + labels + ","
+		}
+		return series + "{" + labels + "}"
+	})
+}
+
+var seriesPattern = regexp.MustCompile(`\bmemcached[_:][a-z0-9_:]+\{?`)
 
 // OperatorRules returns the spec of the PrometheusRule for what the operator in a namespace exports; any operator, if the namespace is
 // empty.
@@ -157,11 +183,11 @@ func OperatorRules(namespace string) map[string]any {
 
 // operatorDown is the alert that another operator's series must not prevent.
 func operatorDown(namespace string) rule {
-	series, where := "memcached_operator_leader", ""
+	expr, where := "absent(memcached_operator_leader == 1)", ""
 	if namespace != "" {
-		series, where = fmt.Sprintf("memcached_operator_leader{namespace=%q}", namespace), " in namespace "+namespace
+		expr, where = selecting(fmt.Sprintf("namespace=%q", namespace), expr), " in namespace "+namespace
 	}
-	return rule{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: "absent(" + series + " == 1)",
+	return rule{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: expr,
 		summary:     "No operator replica is active.",
 		description: "No Memcached operator" + where + " holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."}
 }
