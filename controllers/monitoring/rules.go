@@ -131,13 +131,15 @@ time() - memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideM
 		summary:     "The update of a Memcached does not continue.",
 		description: "The update of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} has not continued for {{ $value | humanizeDuration }}. Its method is {{ $labels.step }}, its gate {{ $labels.gate }}."},
 	{name: "MemcachedBackupFailed", wait: "5m", severity: warning, expr: `
-memcached_operator_backup_last_result{result="Failed"} == 1`,
+memcached_operator_backup_last_result{result="Failed"} == 1
+and on (namespace, memcached) memcached_operator_shards_desired > 0`,
 		summary:     "The last backup failed.",
 		description: "The last MemcachedBackup of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Failed."},
 	{name: "MemcachedBackupTooOld", wait: "10m", severity: warning, expr: `
 time() - memcached_operator_schedule_last_success_timestamp_seconds
 > 2 * max_over_time(memcached_operator_schedule_period_seconds[7d]) + 3600
-and memcached_operator_schedule_period_seconds`,
+and memcached_operator_schedule_period_seconds
+unless on (namespace, memcached) memcached_operator_shards_desired == 0`,
 		summary:     "Two runs of a schedule created no complete backup.",
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
