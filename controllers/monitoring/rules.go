@@ -183,15 +183,18 @@ func OperatorRules(namespace string) map[string]any {
 	return groups("memcached-operator", append(slices.Clone(operatorRules), operatorDown(namespace)))
 }
 
-// operatorDown is the alert that another operator's series must not prevent.
+// operatorDown is the alert that another operator's series must not prevent. An operator that crashes again and again leads for a
+// minute in six. It waits for longer than a Prometheus that has just started takes to know that one leads.
 func operatorDown(namespace string) rule {
-	expr, where := "absent(memcached_operator_leader == 1)", ""
+	expr, where := `
+absent(memcached_operator_leader == 1)
+or count_over_time((max(memcached_operator_leader) == 1)[15m:1m]) < 8`, ""
 	if namespace != "" {
 		expr, where = selecting(fmt.Sprintf("namespace=%q", namespace), expr), " in namespace "+namespace
 	}
-	return rule{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: expr,
-		summary:     "No operator replica is active.",
-		description: "No Memcached operator" + where + " holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."}
+	return rule{name: "MemcachedOperatorDown", wait: "15m", severity: warning, expr: expr,
+		summary:     "No operator replica is active, or each one crashes.",
+		description: "For most of the last 15 minutes, no Memcached operator" + where + " held the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."}
 }
 
 func groups(name string, rules []rule) map[string]any {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,6 +55,16 @@ func TestAlertsFireAndStaySilent(t *testing.T) {
 					t.Errorf("no test has %s fire", alert)
 				}
 			}
+		}
+		var spec struct{ Groups []any }
+		pods.Must(t, yaml.Unmarshal(raw, &spec))
+		prometheus.Shorten(spec.Groups, 60)
+		short, err := yaml.Marshal(map[string]any{"groups": spec.Groups})
+		pods.Must(t, err)
+		pods.Must(t, os.WriteFile(filepath.Join(dir, "short.yaml"), short, 0o600))
+		promtool(t, dir, "check", "rules", "short.yaml")
+		if long := regexp.MustCompile(`[\[: ][0-9]+[mhd]\b`).FindString(string(short)); long != "" {
+			t.Errorf("%s: %q isn't shortened for the test on a cluster", name, long)
 		}
 		stripped, err := yaml.Marshal(groups)
 		pods.Must(t, err)

@@ -162,12 +162,12 @@ func Shorten(groups []any, by float64) {
 func shortened(expr string, by float64) string {
 	expr = windows.ReplaceAllStringFunc(expr, func(window string) string {
 		parts := windows.FindStringSubmatch(window)
-		return parts[1] + shortenedDuration(parts[2], by) + parts[3]
+		return parts[1] + shortenedDuration(parts[2], by)
 	})
 	return strings.NewReplacer("3600", fmt.Sprintf("%g", 3600/by), "900", fmt.Sprintf("%g", 900/by)).Replace(expr)
 }
 
-var windows = regexp.MustCompile(`(\[|offset )([0-9]+[smhd])(\]?)`)
+var windows = regexp.MustCompile(`(\[|:|offset )([0-9]+[smhd])`)
 
 // shortenedDuration divides a duration of Prometheus.
 func shortenedDuration(text string, by float64) string {
