@@ -106,20 +106,28 @@ max by (namespace, memcached, shard) (memcached_agent_memory_working_set_bytes /
 		description: "The container of shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} uses {{ $value | humanizePercentage }} of its memory limit."},
 }
 
-// Alerts about what the operator knows are in its own namespace.
+// What the last leader exported of the shards of a Memcached.
+const (
+	shardsReady   = "last_over_time(memcached_operator_shards_ready[3m])"
+	shardsDesired = "last_over_time(memcached_operator_shards_desired[3m])"
+)
+
+// Alerts about what the operator knows are in its own namespace. They have no label of its pod, and last while another one becomes the leader,
+// which takes less than three minutes.
 var operatorRules = []rule{
 	{name: "MemcachedDown", wait: "5m", severity: critical, expr: `
-memcached_operator_shards_ready <= 0.5 * memcached_operator_shards_desired
-and memcached_operator_shards_desired > 0`,
+max by (namespace, memcached) (` + shardsReady + ` <= 0.5 * ` + shardsDesired + `
+  and ` + shardsDesired + ` > 0)`,
 		summary:     "Half or more of the keys have no server.",
 		description: "Only {{ $value }} shards of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} are ready."},
 	{name: "MemcachedShardsNotReady", wait: "10m", severity: warning, expr: `
-memcached_operator_shards_ready < memcached_operator_shards_desired
-and memcached_operator_shards_ready > 0.5 * memcached_operator_shards_desired`,
+max by (namespace, memcached) (` + shardsReady + ` < ` + shardsDesired + `
+  and ` + shardsReady + ` > 0.5 * ` + shardsDesired + `)`,
 		summary:     "Some keys have no server.",
 		description: "Only {{ $value }} shards of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} are ready, fewer than its size."},
 	{name: "MemcachedDegraded", wait: "10m", severity: warning, expr: `
-memcached_operator_condition{condition="Degraded"} == 1`,
+max by (namespace, memcached, condition, reason) (last_over_time(memcached_operator_condition{condition="Degraded"}[3m])) == 1
+unless on (namespace, memcached) memcached_operator_condition{condition="Degraded"} == 0`,
 		summary:     "A Memcached requires manual intervention.",
 		description: "Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Degraded: {{ $labels.reason }}."},
 	{name: "MemcachedShardLostItems", severity: warning, expr: `
@@ -127,19 +135,20 @@ time() - max by (namespace, memcached) (max_over_time(memcached_operator_shard_l
 		summary:     "A shard started without its items.",
 		description: "A shard of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} started empty, and no update had announced it. Expect more load on what the cache protects."},
 	{name: "MemcachedUpdateStuck", wait: "5m", severity: warning, expr: `
-time() - memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinPeriodNotElapsed"} > 3600`,
+max by (namespace, memcached, step, gate) (
+  time() - last_over_time(memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinPeriodNotElapsed"}[3m])) > 3600`,
 		summary:     "The update of a Memcached does not continue.",
 		description: "The update of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} has not continued for {{ $value | humanizeDuration }}. Its method is {{ $labels.step }}, its gate {{ $labels.gate }}."},
 	{name: "MemcachedBackupFailed", wait: "5m", severity: warning, expr: `
-memcached_operator_backup_last_result{result="Failed"} == 1
-and on (namespace, memcached) memcached_operator_shards_desired > 0`,
+max by (namespace, memcached, result) (last_over_time(memcached_operator_backup_last_result{result="Failed"}[3m])) == 1
+and on (namespace, memcached) ` + shardsDesired + ` > 0`,
 		summary:     "The last backup failed.",
 		description: "The last MemcachedBackup of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Failed."},
 	{name: "MemcachedBackupTooOld", wait: "10m", severity: warning, expr: `
-time() - memcached_operator_schedule_last_success_timestamp_seconds
-> 2 * max_over_time(memcached_operator_schedule_period_seconds[7d]) + 3600
-and memcached_operator_schedule_period_seconds
-unless on (namespace, memcached) memcached_operator_shards_desired == 0`,
+time() - max by (namespace, memcached, schedule) (last_over_time(memcached_operator_schedule_last_success_timestamp_seconds[3m]))
+> 2 * max by (namespace, memcached, schedule) (max_over_time(memcached_operator_schedule_period_seconds[7d])) + 3600
+and on (namespace, memcached, schedule) last_over_time(memcached_operator_schedule_period_seconds[3m])
+unless on (namespace, memcached) ` + shardsDesired + ` == 0`,
 		summary:     "Two runs of a schedule created no complete backup.",
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
