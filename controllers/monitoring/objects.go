@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,6 +72,9 @@ type Options struct {
 	CASecret string
 }
 
+// maxInterval is how far two scrapes can be apart, as a rate over 5 minutes needs two of them.
+const maxInterval = 2 * time.Minute
+
 var (
 	durationPattern = regexp.MustCompile(`^([1-9][0-9]*)(ms|s|m|h)$`)
 	labelPattern    = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?=([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`)
@@ -86,8 +90,8 @@ func ParseOptions(getenv func(string) string, operatorNamespace string) (Options
 	default:
 		return o, fmt.Errorf("MONITORING is %q: set it to auto or off, or unset it", mode)
 	}
-	if o.Interval != "" && !durationPattern.MatchString(o.Interval) {
-		return o, fmt.Errorf("MONITORING_INTERVAL is %q: set it to a duration such as 30s, or unset it", o.Interval)
+	if interval, err := time.ParseDuration(o.Interval); o.Interval != "" && (!durationPattern.MatchString(o.Interval) || err != nil || interval > maxInterval) {
+		return o, fmt.Errorf("MONITORING_INTERVAL is %q: set it to a duration of at most 2m, such as 30s, or unset it", o.Interval)
 	}
 	for label := range strings.SplitSeq(getenv("MONITORING_LABELS"), ",") {
 		if label = strings.TrimSpace(label); label == "" {

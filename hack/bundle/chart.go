@@ -71,7 +71,7 @@ var settings = []chartValue{
 	{name: "MONITORING", what: "off creates no objects for Prometheus and Grafana. Empty is auto."},
 	{name: "MONITORING_LABELS", what: "Labels of these objects, such as release=prometheus."},
 	{name: "MONITORING_NAMESPACES", what: "Namespaces of Prometheus, whose pods can connect to the metrics of the shards."},
-	{name: "MONITORING_INTERVAL", what: "Interval between two scrapes, such as 30s. Empty: Prometheus decides."},
+	{name: "MONITORING_INTERVAL", what: "Interval between two scrapes, such as 30s, at most 2m. Empty: Prometheus decides."},
 	{name: "MONITORING_DASHBOARD_NAMESPACE", what: "Namespace of the dashboards. Empty: that of the operator."},
 	{name: "MONITORING_TOKEN_SECRET", what: "Secret with the token by which Prometheus reads the operator's metrics."},
 	{name: "MONITORING_CA_SECRET", what: "Secret with the CA of the certificate in METRICS_CERT_DIR."},
