@@ -589,6 +589,15 @@ func TestRulesAreAboutTheShardsOfTheirNamespace(t *testing.T) {
 	}
 }
 
+// In mode Permissive, memcached doesn't know all connections.
+func TestPanelsCountTheConnectionsThatAlertsCount(t *testing.T) {
+	for _, metric := range []string{"memcached_agent_silent_connections", "memcached_agent_connections_refused_total"} {
+		if alerts, panels := fmt.Sprint(ShardRules("")), string(Dashboards()["memcached"]); !strings.Contains(alerts, metric) || !strings.Contains(panels, metric+"{"+strings.ReplaceAll(ofShards, `"`, `\"`)+"}") {
+			t.Errorf("no alert, or no panel, counts %s", metric)
+		}
+	}
+}
+
 // Prometheus Operator rejects a ServiceMonitor that reads files where the administrator denies that, and a Prometheus that
 // verifies no certificate presents its own token to what answers at the address.
 func TestSecretsKeepTheTokenOfPrometheus(t *testing.T) {

@@ -51,16 +51,15 @@ var memcachedRows = []row{
 		series("Requests by command", "reqps", query{`sum by (command, status) (rate(memcached_commands_total{` + ofShards + `}[$__rate_interval]))`, "{{command}} {{status}}"}),
 		series("Hit ratio by shard", "percentunit", query{`memcached_shard:hit_ratio:rate5m{` + ofShards + `}`, "{{shard}}"}),
 		series("Rejected connections and writes", "ops",
-			query{`sum by (shard) (rate(memcached_connections_rejected_total{` + ofShards + `}[$__rate_interval]))`, "connections {{shard}}"},
+			query{selecting(ofShards, `sum by (shard) (rate(memcached_connections_rejected_total[$__rate_interval]) + rate(memcached_agent_connections_refused_total[$__rate_interval]) or rate(memcached_connections_rejected_total[$__rate_interval]))`), "connections {{shard}}"},
 			query{`sum by (shard) (rate(memcached_item_no_memory_total{` + ofShards + `}[$__rate_interval]))`, "no memory {{shard}}"},
 			query{`sum by (shard) (rate(memcached_item_too_large_total{` + ofShards + `}[$__rate_interval]))`, "too large {{shard}}"}),
 		series("Round trip in the pod, 99th percentile", "s", query{`histogram_quantile(0.99, sum by (le, shard) (rate(memcached_agent_probe_duration_seconds_bucket{` + ofShards + `}[$__rate_interval])))`, "{{shard}}"}),
-		series("Share of the usable connections in use", "percentunit", query{`max by (shard) (memcached_current_connections{` + ofShards + `} / memcached_agent_usable_connections{` + ofShards + `})`, "{{shard}}"}),
+		series("Share of the usable connections in use", "percentunit", query{selecting(ofShards, connectionsInUse), "{{shard}}"}),
 	}},
 	{title: "What changes cost", panels: []panel{
 		{"Phase of the agents", "state-timeline", "none", []query{{`memcached_agent_phase{` + ofShards + `} == 1`, "{{shard}} {{phase}}"}}},
 		series("Items kept by the last start", "percentunit", query{`max by (shard) (memcached_agent_start_items{` + ofShards + `} / memcached_agent_start_items_before{` + ofShards + `})`, "{{shard}}"}),
-		series("Unavailable seconds", "s", query{`sum by (shard) (increase(memcached_agent_unavailable_seconds_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Length of the last outage", "s", query{`max by (shard) (memcached_agent_last_outage_seconds{` + ofShards + `})`, "{{shard}}"}),
 	}},
 	{title: "Memory", panels: []panel{

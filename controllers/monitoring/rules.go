@@ -36,6 +36,11 @@ func deviation(figure, expr string) rule {
 / on (namespace, memcached) group_left () (quantile by (namespace, memcached) (0.5, ` + expr + `) > 0) - 1`}
 }
 
+// connectionsInUse is the share of its usable connections that clients of a shard have.
+const connectionsInUse = `max by (namespace, memcached, shard) (
+  (memcached_current_connections + memcached_agent_silent_connections or memcached_current_connections)
+  / memcached_agent_usable_connections)`
+
 // Alerts about shards use the metrics of the agents alone, and are in the namespace of the
 // Memcached: a Prometheus that enforces the namespace label sees no others there.
 var shardRules = []rule{
@@ -65,10 +70,7 @@ or sum by (namespace, memcached, shard) (rate(memcached_agent_connections_refuse
    + sum by (namespace, memcached, shard) (rate(memcached_connections_total[5m]))) > 0.05`,
 		summary:     "A shard rejects connections.",
 		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} rejects {{ $value | humanizePercentage }} of the new connections, since it has reached its limit."},
-	{name: "MemcachedConnectionsNearLimit", wait: "15m", severity: warning, expr: `
-max by (namespace, memcached, shard) (
-  (memcached_current_connections + memcached_agent_silent_connections or memcached_current_connections)
-  / memcached_agent_usable_connections) > 0.9`,
+	{name: "MemcachedConnectionsNearLimit", wait: "15m", severity: warning, expr: connectionsInUse + " > 0.9",
 		summary:     "A shard is near its limit of connections.",
 		description: "Clients use {{ $value | humanizePercentage }} of the connections that shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} can accept."},
 	{name: "MemcachedWritesRefused", wait: "10m", severity: warning, expr: `
