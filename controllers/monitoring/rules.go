@@ -199,7 +199,7 @@ func OperatorRules(namespace string) map[string]any {
 func operatorDown(namespace string) rule {
 	expr, where := `
 absent(memcached_operator_leader == 1)
-or count_over_time((max(memcached_operator_leader) == 1)[15m:1m]) < 8`, ""
+or (count_over_time((max(memcached_operator_leader) == 1)[15m:1m]) or vector(0)) < 8`, ""
 	if namespace != "" {
 		expr, where = selecting(fmt.Sprintf("namespace=%q", namespace), expr), " in namespace "+namespace
 	}
