@@ -88,6 +88,10 @@ const (
 	//
 	// Do: set spec.paused to false when the operator may continue.
 	ReasonPaused = "Paused"
+	// ReasonSpecRejected: the operator can't apply the spec, and changes nothing.
+	//
+	// Do: read the message of Degraded, and correct the spec.
+	ReasonSpecRejected = "SpecRejected"
 	// ReasonDeleting: the Memcached is being deleted, and its shards with it.
 	//
 	// Do: Wait.

@@ -35,7 +35,7 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	case m == nil:
 		return transfer.WaitForMissing(v1beta1.ReasonMemcachedNotFound,
 			"there is no Memcached %s in this namespace. Create it", name)
-	case resources.SizesOf(m).Listed == 0:
+	case resources.Listed(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
 	case m.DeletionTimestamp != nil && !transfer.HasServers(m):

@@ -72,6 +72,14 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		"it is paused with size 0": {func(obs *observation) {
 			obs.Memcached.Spec.Size, obs.Memcached.Spec.Paused = new(int32(0)), true
 		}, "", "", false, true},
+		"its spec is rejected, with size 0": {func(obs *observation) {
+			obs.Memcached.Spec.Size, obs.Memcached.Generation = new(int32(0)), 2
+			obs.Memcached.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProgressing, Reason: v1beta1.ReasonSpecRejected, ObservedGeneration: 2}}
+		}, "", "", false, true},
+		"its former spec was rejected": {func(obs *observation) {
+			obs.Memcached.Spec.Size, obs.Memcached.Generation = new(int32(0)), 3
+			obs.Memcached.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProgressing, Reason: v1beta1.ReasonSpecRejected, ObservedGeneration: 2}}
+		}, v1beta1.ReasonNoShards, "no shard to copy", true, false},
 		"it is being deleted with size 0": {func(obs *observation) {
 			obs.Memcached.Spec.Size, obs.Memcached.DeletionTimestamp = new(int32(0)), &metav1.Time{Time: now}
 		}, "", "", false, true},

@@ -161,5 +161,5 @@ func logPlan(ctx context.Context, m *v1beta1.Memcached, p plan.Plan) {
 
 func (r *Reconciler) observer() observer {
 	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, agentWait: r.AgentWait, clock: r.Clock,
-		defaultImage: r.Options.DefaultImage, defaultImageUpdates: r.DefaultImageUpdates}
+		options: r.Options, defaultImageUpdates: r.DefaultImageUpdates}
 }

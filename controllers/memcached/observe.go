@@ -20,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -29,39 +30,40 @@ import (
 // observer makes all reads.
 type observer struct {
 	// cache contains the operator's own objects; api is the API server.
-	cache, api   client.Reader
-	agents       AgentClient
-	agentWait    time.Duration
-	clock        clock.PassiveClock
-	defaultImage string
+	cache, api client.Reader
+	agents     AgentClient
+	agentWait  time.Duration
+	clock      clock.PassiveClock
+	options    resources.Options
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
 	defaultImageUpdates int
 }
 
-// observe reads everything that a reconcile needs.
+// observe reads everything that a reconcile needs. The shards of a rejected spec are those of a paused Memcached.
 func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory observation.Memory) (*observation.Observation, error) {
 	obs := &observation.Observation{
 		Memcached:   m,
+		Paused:      m.Spec.Paused,
 		Memory:      memory,
 		Now:         r.clock.Now(),
-		Objects:     map[resources.Key]observation.Object{},
-		Pods:        map[string][]*corev1.Pod{},
 		Agents:      map[string]agentwire.Status{},
 		Unreachable: map[string]bool{},
 		Receiving:   map[string]agentwire.Status{},
 		Restores:    map[string]observation.Object{},
 		Owned:       resources.OwnedMeta(m),
 	}
-	if err := r.observeObjects(ctx, obs); err != nil {
-		return nil, err
-	}
-	if err := r.observePods(ctx, obs); err != nil {
-		return nil, err
-	}
 	if err := r.observeImage(ctx, obs); err != nil {
 		return nil, err
 	}
-	obs.ReadShards()
+	if err := r.observeShards(ctx, obs); err != nil {
+		return nil, err
+	}
+	if obs.Rejected = plan.SpecProblem(obs, r.options); obs.Rejected != nil {
+		obs.Memcached = resources.Paused(m)
+		if err := r.observeShards(ctx, obs); err != nil {
+			return nil, err
+		}
+	}
 	queryAgents(ctx, r.agents, r.agentWait, obs)
 	obs.ReadSecrets()
 	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding, r.observeBudgets} {
@@ -70,6 +72,19 @@ func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory obse
 		}
 	}
 	return obs, nil
+}
+
+// observeShards reads the objects and the pods.
+func (r observer) observeShards(ctx context.Context, obs *observation.Observation) error {
+	obs.Objects, obs.Pods, obs.HasRemains, obs.PreflightPods = map[resources.Key]observation.Object{}, map[string][]*corev1.Pod{}, false, nil
+	if err := r.observeObjects(ctx, obs); err != nil {
+		return err
+	}
+	if err := r.observePods(ctx, obs); err != nil {
+		return err
+	}
+	obs.ReadShards()
+	return nil
 }
 
 // observeObjects reads the objects of the Memcached. The cache contains those with the
@@ -172,21 +187,21 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 // of the default image, and keeps that image if the Memcached has to wait for others.
 func (r observer) observeImage(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, r.defaultImage)
+	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, r.options.DefaultImage)
 	if resources.DependsOnDefault(m.Spec.Pod.Image, m.Spec.Version) {
-		obs.DefaultImage = r.defaultImage
+		obs.DefaultImage = r.options.DefaultImage
 		if observation.SelectsWithFormerDefault(m, obs.Image.Reference) { // that needs no write
 			obs.DefaultImage = m.Status.DefaultImage
 		}
 	}
-	if !observation.IsBehindDefaultImage(m, r.defaultImage) {
+	if !observation.IsBehindDefaultImage(m, r.options.DefaultImage) {
 		return nil
 	}
 	var all v1beta1.MemcachedList
 	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
 	}
-	obs.DefaultImageHold = observation.HoldDefaultImage(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.Now)
+	obs.DefaultImageHold = observation.HoldDefaultImage(m, all.Items, r.options.DefaultImage, r.defaultImageUpdates, obs.Now)
 	if obs.DefaultImageHold.Message != "" {
 		obs.DefaultImage = m.Status.DefaultImage
 		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Pod.Image, m.Spec.Version, m.Status.DefaultImage)

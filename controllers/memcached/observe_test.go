@@ -55,6 +55,35 @@ func TestPodOfADeletedReplicaSetRemainsUntilItTerminates(t *testing.T) {
 	}
 }
 
+// Clients use all shards, whatever the size in a spec that is rejected.
+func TestShardsOfARejectedSpecAreThoseThatServe(t *testing.T) {
+	for _, size := range []int32{0, 1, 3} {
+		env := newEnv(t)
+		env.Create("cache", "size: 2")
+		env.Converge("cache")
+		env.run("cache-0", "10.0.0.1")
+		pod := env.run("cache-1", "10.0.0.2")
+		env.Converge("cache")
+		service := &corev1.Service{} // the cache doesn't contain it
+		env.Read("cache-1", service)
+		service.Labels = nil
+		env.Must(env.Admin.Update(env.Ctx, service, client.FieldOwner("user")))
+		env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Size, m.Spec.Version = &size, "1.5.0" })
+		m := env.Converge("cache")
+		if s := m.Status; len(s.Servers) != 2 || s.ReadyShards != 2 || resources.Listed(m) != 2 || m.Spec.Paused {
+			t.Errorf("size %d: %d listed, status %+v", size, resources.Listed(m), s)
+		}
+		env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonVersionUnsupported)
+		env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonSpecRejected)
+		env.SetPod(pod, "10.0.0.2", false, "containerd://a")
+		env.WantCondition(env.Converge("cache"), v1beta1.ConditionAvailable, metav1.ConditionFalse, v1beta1.ReasonShardsNotReady, "cache-1")
+		env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Version = "" })
+		if m = env.Converge("cache"); len(m.Status.Servers) != int(size) {
+			t.Errorf("size %d, and its spec is valid: the servers %v", size, m.Status.Servers)
+		}
+	}
+}
+
 // An update would wait for a pod that is left from an eviction, or take it for the one that serves.
 func TestPodThatTheKubeletHasFinishedIsNoPodOfItsShard(t *testing.T) {
 	env := newEnv(t)

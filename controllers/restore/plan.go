@@ -47,12 +47,12 @@ func invalidTarget(obs *observation) *transfer.Blocker {
 			"there is no Memcached %s in this namespace. Create it", name)
 	case m.DeletionTimestamp != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting, "Memcached %s is being deleted. Restore into another one", name)
-	case resources.SizesOf(m).Listed == 0:
+	case resources.Listed(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to fill. Create another restore once its size is 1 or more", name)
 	}
 	for _, shard := range obs.restore.Spec.Shards {
-		if size := resources.SizesOf(m).Listed; int(shard) >= size {
+		if size := resources.Listed(m); int(shard) >= size {
 			return transfer.Reject(v1beta1.ReasonShardNotFound,
 				"spec.shards names shard %d, but Memcached %s has the shards 0 to %d", shard, name, size-1)
 		}
@@ -91,7 +91,7 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 		return nil
 	}
 	m, maxAge := obs.Memcached, obs.restore.Spec.MaxAgeSeconds
-	size := resources.SizesOf(m).Listed
+	size := resources.Listed(m)
 	switch age := obs.Now.Sub(s.SnapshotTime.Time); {
 	case maxAge != nil && age > v1beta1.Seconds(maxAge, 0):
 		return transfer.Reject(v1beta1.ReasonSnapshotTooOld,

@@ -122,7 +122,7 @@ func MemcachedNotReady(m *v1beta1.Memcached) *Blocker {
 
 // HasServers reports whether the status lists a server for each shard that clients use, in their order.
 func HasServers(m *v1beta1.Memcached) bool {
-	if len(m.Status.Servers) != resources.SizesOf(m).Listed {
+	if len(m.Status.Servers) != resources.Listed(m) {
 		return false
 	}
 	for ordinal, server := range m.Status.Servers {

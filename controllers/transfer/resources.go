@@ -37,12 +37,12 @@ type CacheSize struct {
 	Memory int64
 }
 
-// CacheSizeOf returns the size of a Memcached: of the shards that a Job copies, since a paused one doesn't get another size.
+// CacheSizeOf returns the size of a Memcached: of the shards that a Job copies, since one that is paused, or whose spec is rejected, doesn't get another size.
 func CacheSizeOf(m *v1beta1.Memcached) CacheSize {
 	if m.Spec.Memory == nil {
 		return CacheSize{}
 	}
-	return CacheSize{int64(resources.SizesOf(m).Listed), m.Spec.Memory.Value()}
+	return CacheSize{int64(resources.Listed(m)), m.Spec.Memory.Value()}
 }
 
 // jobResources returns the resources of a Job: the defaults, and what the user set. A key

@@ -55,6 +55,7 @@ var bad = []spec{
 	{"size": int64(2), "pod": spec{"nodeSelector": spec{"disk": "none"}}},
 	{"size": int64(3), "memory": "128Mi", "pod": spec{"image": simtest.Image(missing)}},
 	{"size": int64(2), "version": "1.5.6"},
+	{"size": int64(4), "version": "1.5.6"},
 	{"size": int64(2), "pod": spec{"topologySpreadConstraints": sameKeyTwice}},
 }
 
@@ -167,6 +168,9 @@ var scenarios = map[string]scenario{
 	"a restarted operator reads the ReplicaSets from before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"config": spec{"threads": int64(2)}}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
 	"resources, and back before the rest of the change":               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "config": spec{"threads": int64(2)}}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "config": spec{"threads": nil}})}, keeps: true, settles: true},
 	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"pod": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
+	"a rejected version, and another size":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"version": "1.5.6", "size": int64(1)}), serve(2), set(spec{"size": int64(4)}), serve(2), set(spec{"version": nil})}, seconds: 5, keeps: true, settles: true},
+	"warm: a rejected version, and another size":                      {begins: warm(3), then: []func(*World){set(spec{"version": "1.5.6", "size": int64(2)}), serve(3), set(spec{"size": int64(4)}), serve(3), set(spec{"version": nil}), happens("scaling Closing")}, seconds: 60, keeps: true, settles: true},
+	"warm: scaling out, and back and rejected":                        {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": "1.5.6", "size": int64(2)}), serve(3), set(spec{"version": nil})}, seconds: 2, keeps: true, settles: true},
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
 
@@ -231,6 +235,14 @@ func happens(what string) func(*World) {
 func isWaiting(w *World) {
 	s := simtest.Get[*v1beta1.Memcached](w.Server, "cache").Status.Scaling
 	w.must(s != nil && s.Step == v1beta1.ScalingWaiting, "the scaling is %+v", s)
+}
+
+// serve requires that clients know so many shards.
+func serve(shards int) func(*World) {
+	return func(w *World) {
+		m := simtest.Get[*v1beta1.Memcached](w.Server, "cache")
+		w.must(len(m.Status.Servers) == shards && m.Status.ReadyShards == int32(shards), "%d shards serve: %+v", shards, m.Status) //nolint:gosec // a few
+	}
 }
 
 // unproven has clients use another ring than the spec says.

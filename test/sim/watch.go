@@ -127,10 +127,16 @@ func (w *World) ownerOf(shard string) *v1beta1.Memcached {
 	return simtest.Get[*v1beta1.Memcached](w.Server, shard[:i])
 }
 
-// isDesired reports whether the spec contains a shard.
+// isDesired reports whether the spec contains a shard, or the list of a rejected spec.
 func isDesired(m *v1beta1.Memcached, shard string) bool {
 	ordinal, ok := resources.Ordinal(m.Name, shard)
-	return ok && ordinal < int(*m.Spec.Size)
+	return ok && (ordinal < int(*m.Spec.Size) || isRejected(m) && ordinal < resources.Listed(m))
+}
+
+// isRejected reports whether the operator can't apply the spec.
+func isRejected(m *v1beta1.Memcached) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
+	return c != nil && c.Reason == v1beta1.ReasonSpecRejected && c.ObservedGeneration == m.Generation
 }
 
 // watchWorld checks the invariants after each step.
@@ -381,7 +387,7 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	if m == nil {
 		return
 	}
-	for ordinal := range resources.SizesOf(m).Listed {
+	for ordinal := range resources.Listed(m) {
 		if other := resources.ShardName(m.Name, ordinal); other != simtest.ShardOf(pod) && simtest.Get[*appsv1.ReplicaSet](w.Server, other) != nil && !w.operator.seesPod(serves(other)) {
 			w.breaks("pod %s, which serves, was changed while no pod was seen to serve shard %s", pod.Name, other)
 		}
@@ -440,7 +446,7 @@ func (w *World) watchIdle(m *v1beta1.Memcached) {
 			return
 		}
 	}
-	serving, size := 0, resources.SizesOf(m).Listed
+	serving, size := 0, resources.Listed(m)
 	for ordinal := range size {
 		if w.served(m, resources.ShardName(m.Name, ordinal)) {
 			serving++

@@ -18,7 +18,11 @@ import (
 
 // Observation is everything that a reconcile has read.
 type Observation struct {
+	// Memcached as it was read, or as a paused one if its spec is rejected.
 	Memcached *v1beta1.Memcached
+	// Rejected is why the spec can't be applied, or nil, and Paused whether its user has paused it.
+	Rejected *shard.Problem
+	Paused   bool
 	// Now is when it was read.
 	Now time.Time
 	// Memory of earlier reconciles, in which this one replaces the silences and reports of agents.

@@ -153,8 +153,8 @@ func TestProtectionThatIsStatedAgainChangesNothing(t *testing.T) {
 		edit(&obs.Memcached.Spec)
 		p := plantest.Plan(obs)
 		var got shard.Problem
-		if p.Rejected != nil {
-			got = *p.Rejected
+		if obs.Rejected != nil {
+			got = *obs.Rejected
 		}
 		if a := p.Actions; got.Reason != reason || len(a.Apply)+len(a.Patch)+len(a.Delete)+len(a.ScaleIn) > 0 || p.IsDisruptive() {
 			t.Errorf("%+v, want %q; it does %+v", got, reason, a)
@@ -219,8 +219,8 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			size(1)(obs) // would delete shard 1
 			p := plantest.Plan(obs)
 			var got shard.Problem
-			if p.Rejected != nil {
-				got = *p.Rejected
+			if obs.Rejected != nil {
+				got = *obs.Rejected
 			}
 			if got.Reason != c.reason || !strings.Contains(got.Message, c.message) {
 				t.Errorf("%+v, want %s: %s", got, c.reason, c.message)
@@ -238,8 +238,8 @@ func TestOperatorsSettingsRestrictTheSpec(t *testing.T) {
 	options.Restrictions, _ = resources.ParseRestrictions(func(name string) string {
 		return map[string]string{"ALLOWED_IMAGE_PREFIXES": "docker.io/library/memcached"}[name]
 	})
-	if p := plan.Make(obs, options); p.Rejected == nil || p.Rejected.Reason != v1beta1.ReasonNotAllowed {
-		t.Errorf("%+v with %+v", p.Rejected, options.Restrictions)
+	if p := plan.SpecProblem(obs, options); p == nil || p.Reason != v1beta1.ReasonNotAllowed {
+		t.Errorf("%+v with %+v", p, options.Restrictions)
 	}
 }
 
@@ -536,7 +536,7 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 			if diff := cmp.Diff(c.want, describe(p.Actions)); diff != "" || p.IsDisruptive() != slices.Contains(c.want, drains) {
 				t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
 			}
-			if u := status.Make(obs, p, plan.Result{}, obs.Now).Update; u != nil && p.Rejected != nil {
+			if u := status.Make(obs, p, plan.Result{}, obs.Now).Update; u != nil && obs.Rejected != nil {
 				t.Errorf("an update to a rejected spec is reported: %+v", u)
 			}
 		})

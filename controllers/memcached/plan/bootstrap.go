@@ -19,7 +19,7 @@ import (
 //	the status has the result                      when the restore has finished
 
 // planBootstrap decides how filling the first shards starts and continues.
-func planBootstrap(obs *observation.Observation, shards []shard.State, specIsValid bool) Bootstrap {
+func planBootstrap(obs *observation.Observation, shards []shard.State) Bootstrap {
 	m := obs.Memcached
 	p := Bootstrap{Status: m.Status.Bootstrap.DeepCopy()}
 	switch {
@@ -27,7 +27,7 @@ func planBootstrap(obs *observation.Observation, shards []shard.State, specIsVal
 	case p.Status.IsRunning():
 		p.Actions = trackRestore(obs, shards, p.Status)
 		p.Status.Message = text.Truncate(p.Status.Message, v1beta1.MaxMessage)
-	case p.Status == nil && m.Spec.Backup.Bootstrap != nil && specIsValid && !m.Spec.Paused && resources.Size(m) > 0 && isNew(obs):
+	case p.Status == nil && m.Spec.Backup.Bootstrap != nil && !m.Spec.Paused && resources.Size(m) > 0 && isNew(obs):
 		p.Status = &v1beta1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1beta1.TransferRunning, Message: "creating the shards that a restore will fill"}
 	}
 	return p
@@ -71,7 +71,7 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 		b.Message = "waiting for all shards to become ready before filling them: " + strings.Join(unready, ", ")
 	case !exists:
 		b.Message = "starting the restore"
-		if !m.Spec.Paused {
+		if !obs.Paused {
 			actions.Create = append(actions.Create, bootstrapRestore(obs, b.RestoreName))
 		}
 	case !isOurs:

@@ -50,9 +50,9 @@ func ParseShardList(text string) ShardList {
 }
 
 // planDiscovery decides which shards clients know, and gives the list to the pods.
-func planDiscovery(obs *observation.Observation, shards []shard.State, options resources.Options, frozen bool) Discovery {
+func planDiscovery(obs *observation.Observation, shards []shard.State, options resources.Options) Discovery {
 	m := obs.Memcached
-	if frozen {
+	if m.Spec.Paused {
 		return Discovery{list: PublishedList(obs).String()}
 	}
 	p := Discovery{}

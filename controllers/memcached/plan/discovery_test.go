@@ -30,7 +30,7 @@ func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 		obs.Names = append(obs.Names, name)
 		states[ordinal].Name, states[ordinal].IsReady = name, true
 	}
-	p := planDiscovery(obs, states, resources.Options{ClusterDomain: strings.Repeat("d", resources.MaxClusterDomain)}, false)
+	p := planDiscovery(obs, states, resources.Options{ClusterDomain: strings.Repeat("d", resources.MaxClusterDomain)})
 	if p.Status.Size != size || len(p.list) < size*(52+63+39+resources.MaxClusterDomain) || len(p.list) > resources.MaxDiscoveryList {
 		t.Errorf("the list has %d bytes, status %+v", len(p.list), p.Status)
 	}

@@ -20,10 +20,9 @@ import (
 type Plan struct {
 	// Shards are the shards that exist.
 	Shards []shard.State
-	// Rejected is why the spec can't be applied at all, and Invalid why no change of it
-	// reaches a shard; nil when it can.
-	Rejected, Invalid *shard.Problem
-	Preflight         preflight.Result
+	// Invalid is why no change of the spec reaches a shard; nil when it can.
+	Invalid   *shard.Problem
+	Preflight preflight.Result
 	// Decision is the next step of the rollout.
 	Decision rollout.Decision
 	// Rehearsal is what has to succeed as a dry run before the writes; nil is nothing.
@@ -49,27 +48,26 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
 		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Admitted: obs.Admitted, Now: obs.Now, Resizing: options.Resizing,
 	})
-	problem := specProblem(obs, options)
 	p := Plan{
 		FinalBackup: planFinalBackup(obs),
-		Bootstrap:   planBootstrap(obs, shards, problem == nil),
+		Bootstrap:   planBootstrap(obs, shards),
 		Refills:     planRefill(obs, shards),
-		Scaling:     planScaling(obs, shards, options, problem != nil),
+		Scaling:     planScaling(obs, shards, options),
 		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
 	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: Soonest(obs.DefaultImageHold.RecheckAfter, stuckIn(obs))}}
 	if m.DeletionTimestamp == nil {
-		build, frozen := resources.NewBuilder(m, options), m.Spec.Paused || problem != nil
+		build := resources.NewBuilder(m, options)
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
-		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight, frozen)
-		if problem != nil && p.Decision.Step == rollout.StepNone { // the spec's problem is why
+		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
+		if obs.Rejected != nil && p.Decision.Step == rollout.StepNone { // the spec's problem is why
 			p.Decision = rollout.Decision{}
 		}
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
-		p.Discovery = planDiscovery(obs, shards, options, frozen)
+		p.Discovery = planDiscovery(obs, shards, options)
 		desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
-		if frozen { // evictions must not wait for moves, and of two pods that serve, one has to go
+		if m.Spec.Paused { // evictions must not wait for moves, and of two pods that serve, one has to go
 			keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: m.Name}}
 			if p.Decision.Step != rollout.StepNone {
 				keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
@@ -81,7 +79,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		}
 	}
 	p.Servers = options.Servers(m)
-	p.Shards, p.Rejected = shards, problem
+	p.Shards = shards
 	p.Actions = merge(append(all, planGracePeriods(shards), planSecrets(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory
 	p.Memory.UpToDate = p.Resources.UpToDate
@@ -102,8 +100,8 @@ func stuckIn(obs *observation.Observation) (soonest time.Duration) {
 	return soonest
 }
 
-// specProblem returns why the spec can't be applied, or nil.
-func specProblem(obs *observation.Observation, options resources.Options) *shard.Problem {
+// SpecProblem returns why the spec can't be applied, or nil.
+func SpecProblem(obs *observation.Observation, options resources.Options) *shard.Problem {
 	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	unstated := shard.ProtectionNotStated(obs.Shards, &obs.Memcached.Spec)

@@ -16,7 +16,7 @@ import (
 
 // purge decides how a request to purge items continues: that of the annotation, once for each value. As in a scaling, the status has a phase
 // before anything depends on it. The dry run isn't one of another list of servers, so a change of the number of shards stops a purge.
-func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) {
+func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, options resources.Options) {
 	m := obs.Memcached
 	value := text.Truncate(m.Annotations[v1beta1.AnnotationPurge], v1beta1.MaxPurgeRequest)
 	switch was := m.Status.Purge; {
@@ -26,7 +26,7 @@ func (p *Scaling) purge(obs *observation.Observation, shards []shard.State, opti
 		p.Purge = beginPurge(m, value, obs.Now)
 	default:
 		p.Purge = was.DeepCopy()
-		p.advancePurge(obs, shards, options, isRejected)
+		p.advancePurge(obs, shards, options)
 	}
 	if (m.Status.Purge.IsActive() || p.Purge.IsActive()) && p.Actions.RequeueAfter == 0 { // the requests of the pods are removed after the status says that it is done
 		p.Actions.RequeueAfter = scalingPoll
@@ -60,7 +60,7 @@ func beginPurge(m *v1beta1.Memcached, value string, now time.Time) *v1beta1.Purg
 	return s
 }
 
-func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) {
+func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.State, options resources.Options) {
 	m, s := obs.Memcached, p.Purge
 	if !s.IsActive() || m.DeletionTimestamp != nil {
 		return
@@ -84,7 +84,7 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 		fail("the names of the servers are too long; shorten spec.access.hashing.serverNameTemplate")
 	case s.Phase == v1beta1.TransferPending:
 		reports := preparation(obs, shards)
-		switch s.Message = awaitedByPurge(obs, isRejected); {
+		switch s.Message = awaitedByPurge(obs); {
 		case s.Message != "":
 		case reports.problem != "":
 			fail(reports.problem)
@@ -127,12 +127,12 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 }
 
 // awaitedByPurge returns what a purge waits for, beside the shards.
-func awaitedByPurge(obs *observation.Observation, isRejected bool) string {
+func awaitedByPurge(obs *observation.Observation) string {
 	m := obs.Memcached
 	switch transfer := cmp.Or(awaitedBackup(obs), awaitedRestore(obs)); {
-	case m.Spec.Paused:
+	case obs.Paused:
 		return "waiting until spec.paused is false"
-	case isRejected:
+	case obs.Rejected != nil:
 		return "waiting for a valid spec; the condition Degraded says why it isn't"
 	case transfer != "":
 		return transfer

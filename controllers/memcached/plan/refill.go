@@ -40,7 +40,7 @@ func refillName(m *v1beta1.Memcached, s *shard.State) string {
 // planRefill creates restores for the shards that were lost, and deletes finished ones.
 func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 	m := obs.Memcached
-	if m.Spec.Paused || m.DeletionTimestamp != nil {
+	if obs.Paused || m.DeletionTimestamp != nil {
 		return Refills{}
 	}
 	p := Refills{Actions: planRefillCleanup(obs)}

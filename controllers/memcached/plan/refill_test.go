@@ -88,14 +88,18 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"it received its items": {func(obs *observation.Observation) {
 			agent(obs, func(a *agentwire.Status) { a.Start.Result = agentwire.StartHandedOver })
 		}, nil},
-		"it has never had any":           {func(obs *observation.Observation) { last(obs).StartResult = "" }, nil},
-		"its agent hasn't answered":      {func(obs *observation.Observation) { clear(obs.Agents) }, nil},
-		"an update replaced it":          {func(obs *observation.Observation) { replaced(obs); last(obs).Revision = "former" }, nil},
-		"it was lost after an update":    {replaced, refilled},
-		"an update in place preceded":    {func(obs *observation.Observation) { last(obs).Revision = "former" }, refilled},
-		"an update will replace it":      {func(obs *observation.Observation) { obs.Memcached.Spec.Memory = update.Spec.Memory; replaced(obs) }, refilled},
-		"spec.backup.refill isn't set":   {func(obs *observation.Observation) { obs.Memcached.Spec.Backup.Refill = v1beta1.Refill{} }, nil},
-		"the Memcached is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, nil},
+		"it has never had any":         {func(obs *observation.Observation) { last(obs).StartResult = "" }, nil},
+		"its agent hasn't answered":    {func(obs *observation.Observation) { clear(obs.Agents) }, nil},
+		"an update replaced it":        {func(obs *observation.Observation) { replaced(obs); last(obs).Revision = "former" }, nil},
+		"it was lost after an update":  {replaced, refilled},
+		"an update in place preceded":  {func(obs *observation.Observation) { last(obs).Revision = "former" }, refilled},
+		"an update will replace it":    {func(obs *observation.Observation) { obs.Memcached.Spec.Memory = update.Spec.Memory; replaced(obs) }, refilled},
+		"spec.backup.refill isn't set": {func(obs *observation.Observation) { obs.Memcached.Spec.Backup.Refill = v1beta1.Refill{} }, nil},
+		"the Memcached is paused":      {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, nil},
+		"the spec is rejected":         {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, refilled},
+		"it is rejected and paused": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Version, obs.Memcached.Spec.Paused = "1.5.0", true
+		}, nil},
 		"the Memcached is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
 		"a restore fills the new Memcached": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, RestoreName: "cache-bootstrap"}

@@ -15,10 +15,9 @@ import (
 )
 
 // planRollout returns the next step of the rollout, and why no change of the spec reaches a shard;
-// nil when it can. Nothing changes while it is frozen, because it is paused, or its spec rejected.
-func planRollout(obs *observation.Observation, shards []shard.State, checks preflight.Result, frozen bool) (rollout.Decision, *shard.Problem) {
+// nil when it can.
+func planRollout(obs *observation.Observation, shards []shard.State, checks preflight.Result) (rollout.Decision, *shard.Problem) {
 	in := rolloutInput(obs, shards)
-	in.Paused = frozen
 	in.Preflight, in.PreflightReason = checks.Progress, checks.Message
 	if in.Invalid != "" {
 		return rollout.Next(in), &shard.Problem{Reason: v1beta1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
@@ -30,7 +29,7 @@ func planRollout(obs *observation.Observation, shards []shard.State, checks pref
 func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.Memcached, &obs.Memcached.Spec.UpdateStrategy
 	in := rollout.Input{
-		Scaling: resources.ScalingOf(m) != nil, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
+		Paused: m.Spec.Paused, Scaling: resources.ScalingOf(m) != nil, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
 		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0),
 	}
 	known := resources.SizesOf(m).Known

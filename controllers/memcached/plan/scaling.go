@@ -38,19 +38,17 @@ var requestedSteps = map[v1beta1.ScalingStep]agentwire.ScalingStep{
 	v1beta1.ScalingWaiting: agentwire.ScalingPublished, v1beta1.ScalingClosing: agentwire.ScalingClose,
 }
 
-// planScaling decides how a change of the number of shards continues. If the spec is rejected, it doesn't.
-func planScaling(obs *observation.Observation, shards []shard.State, options resources.Options, isRejected bool) Scaling {
+// planScaling decides how a change of the number of shards continues.
+func planScaling(obs *observation.Observation, shards []shard.State, options resources.Options) Scaling {
 	m := obs.Memcached
 	p := Scaling{Status: m.Status.Scaling.DeepCopy(), Cold: resources.ColdScaling(m), requests: map[int]string{}}
-	p.purge(obs, shards, options, isRejected)
+	p.purge(obs, shards, options)
 	if m.Spec.Paused || m.DeletionTimestamp != nil {
 		return p
 	}
 	switch current := resources.ScalingOf(m).DeepCopy(); {
 	case current != nil && p.Status == nil:
 		p.Status = beginScaling(m, current.From, obs.Now)
-	case isRejected:
-		return p
 	case current != nil && resources.ColdReason(m, current.From, current.To) != "":
 		p.finish(resources.ColdReason(m, current.From, current.To))
 	case current != nil:

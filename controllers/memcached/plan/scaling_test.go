@@ -124,12 +124,13 @@ func TestItemsMoveIfTheClientsHashIsKnown(t *testing.T) {
 	}
 }
 
-// A final backup copies the shards in the list of servers.
+// A final backup copies the shards in the list of servers. A rejected spec can become valid without a change, as with another version of the operator.
 func TestSizeAppliesWhenAMemcachedContinues(t *testing.T) {
 	for _, size := range []int32{2, 4} {
 		for name, stops := range map[string]func(*v1beta1.Memcached){
 			"paused":        func(m *v1beta1.Memcached) { m.Spec.Paused = true },
 			"being deleted": func(m *v1beta1.Memcached) { m.DeletionTimestamp = new(metav1.Now()) },
+			"rejected":      func(m *v1beta1.Memcached) { m.Spec.Version = "1.5.0" },
 		} {
 			t.Run(fmt.Sprintf("%s, to %d", name, size), func(t *testing.T) {
 				obs := scaled(t, 3, 3, size)
@@ -139,8 +140,13 @@ func TestSizeAppliesWhenAMemcachedContinues(t *testing.T) {
 				if m.Status = status.Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now); len(m.Status.Servers) != 3 || resources.SizesOf(m) != (resources.Sizes{Exist: 3, Listed: 3, Known: 3}) {
 					t.Errorf("the servers are %q, the sizes %+v", m.Status.Servers, resources.SizesOf(m))
 				}
-				m.Spec.Paused, m.DeletionTimestamp = false, nil
-				m.Generation++
+				if m.Spec.Paused = obs.Paused; resources.Listed(m) != 3 {
+					t.Errorf("a backup would copy %d shards", resources.Listed(m))
+				}
+				m.Spec.Version, m.Spec.Paused, m.DeletionTimestamp = "", false, nil
+				if name != "rejected" {
+					m.Generation++
+				}
 				if s := plantest.Plan(obs).Scaling.Status; s == nil || s.From != 3 || s.To != size {
 					t.Errorf("the scaling is %+v", s)
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -55,6 +56,27 @@ func SizesOf(m *v1beta1.Memcached) Sizes {
 	}
 }
 
+// Listed returns the number of shards that clients know, for readers of a Memcached: it can have another size than a rejected spec.
+func Listed(m *v1beta1.Memcached) int {
+	if isRejected(m) {
+		m = Paused(m)
+	}
+	return SizesOf(m).Listed
+}
+
+// Paused returns a Memcached as a paused one, which is what a rejected spec makes of it.
+func Paused(m *v1beta1.Memcached) *v1beta1.Memcached {
+	paused := *m
+	paused.Spec.Paused = true
+	return &paused
+}
+
+// isRejected reports whether the status says that the spec is rejected.
+func isRejected(m *v1beta1.Memcached) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
+	return c != nil && c.Reason == v1beta1.ReasonSpecRejected && c.ObservedGeneration == m.Generation
+}
+
 // isPublished reports whether clients may have the new list.
 func isPublished(s *v1beta1.ScalingStatus) bool {
 	return s.Step != v1beta1.ScalingPreparing && s.Step != v1beta1.ScalingCopying && s.Step != v1beta1.ScalingPublishing
@@ -79,7 +101,7 @@ func resizes(m *v1beta1.Memcached) bool {
 		return false
 	}
 	size, was := Size(m), m.Status.LimitedSize
-	if m.Status.Size == size || m.Status.ObservedGeneration == m.Generation && (was == nil || was.Size == size) {
+	if m.Status.Size == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
 		return false
 	}
 	for ordinal, server := range m.Status.Servers {

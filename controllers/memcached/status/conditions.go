@@ -49,8 +49,10 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 		return condition.New(v1beta1.ConditionProgressing, holds, reason, message)
 	}
 	switch {
-	case m.Spec.Paused && m.DeletionTimestamp == nil:
+	case obs.Paused && m.DeletionTimestamp == nil:
 		return progressing(false, v1beta1.ReasonPaused, "nothing changes until spec.paused is false")
+	case obs.Rejected != nil && m.DeletionTimestamp == nil:
+		return progressing(false, v1beta1.ReasonSpecRejected, "nothing changes until the spec is valid")
 	case len(res.Failures) > 0:
 		return progressing(true, v1beta1.ReasonRetrying, res.Failures[0].Error()+"; retrying")
 	case m.DeletionTimestamp != nil && p.FinalBackup.Message != "":
@@ -62,7 +64,7 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", resources.JoinKeys(p.Resources.Leftovers)))
 	case s.Bootstrap.IsRunning():
 		return progressing(true, v1beta1.ReasonBootstrapping, s.Bootstrap.Message)
-	case s.Scaling != nil && p.Rejected == nil:
+	case s.Scaling != nil:
 		reason := v1beta1.ReasonScalingOut
 		if p.Scaling.WaitsForUser {
 			reason = v1beta1.ReasonWaitingForClients
@@ -70,12 +72,12 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 			reason = v1beta1.ReasonScalingIn
 		}
 		return progressing(!p.Scaling.WaitsForUser, reason, scalingMessage(s.Scaling))
-	case s.Size < size && p.Rejected == nil:
+	case s.Size < size:
 		return progressing(true, v1beta1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
-	case s.Size > size && p.Rejected == nil && p.Discovery.Delay > 0:
+	case s.Size > size && p.Discovery.Delay > 0:
 		return progressing(true, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards at %s, after clients have read the new list",
 			s.Size, size, s.Discovery.LastChangeTime.Add(plan.ScaleInDelay).UTC().Format(time.RFC3339)))
-	case s.Size > size && p.Rejected == nil:
+	case s.Size > size:
 		return progressing(true, v1beta1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Update != nil:
 		return progressing(!isWaiting(p.Decision), progressReason(p.Decision), s.Update.Message)

@@ -90,6 +90,7 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 	type change = func(*observation.Observation)
 	type outcome = func(*plan.Plan, *plan.Result)
 	nothing, asPlanned := func(*observation.Observation) {}, func(*plan.Plan, *plan.Result) {}
+	unsupported := resources.UnsupportedVersion("1.5.0", v1beta1.TLSSpec{}, v1beta1.AuthSpec{}) + "; nothing changes until then"
 	withDecision := func(d rollout.Decision) outcome { _, o := updating(d); return o }
 	for name, c := range map[string]struct {
 		change  change
@@ -172,8 +173,12 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			p.Invalid = &shard.Problem{Reason: "UpdateStrategyInvalid", Message: "no such zone"}
 		}, []string{
 			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1beta1.PhaseBlocked},
-		"the spec is rejected while it scales": {sized(5), func(p *plan.Plan, _ *plan.Result) { p.Rejected = &shard.Problem{Reason: "NotAllowed", Message: "no"} }, []string{
-			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1beta1.PhaseDegraded},
+		"the spec is rejected, and has another size": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Version = "1.5.0"
+			sized(5)(obs)
+			obs.Memcached.Status.Servers = []string{"cache-0.", "cache-1.", "cache-2."}
+		}, asPlanned, []string{
+			"Ready False VersionUnsupported: " + unsupported, "Progressing False SpecRejected: nothing changes until the spec is valid", "Degraded True VersionUnsupported: " + unsupported}, v1beta1.PhaseBlocked},
 		"the API server rejects a pod": {func(obs *observation.Observation) { delete(obs.Pods, "cache-1"); reject(obs, "cache-1") }, asPlanned, []string{
 			"Ready False ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
 			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ApplyRejected: shard cache-1: the API server rejects the pod: exceeded quota"}, v1beta1.PhaseDegraded},

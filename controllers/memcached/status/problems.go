@@ -22,8 +22,8 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 	switch {
 	case p.FinalBackup.Problem != nil:
 		return p.FinalBackup.Problem
-	case p.Rejected != nil:
-		return p.Rejected
+	case obs.Rejected != nil:
+		return obs.Rejected
 	case p.Invalid != nil:
 		return p.Invalid
 	case len(p.Resources.Conflicts) > 0:

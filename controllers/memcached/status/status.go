@@ -29,7 +29,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Purge:              p.Scaling.Purge,
 		LimitedSize:        resources.LimitedSize(m),
 	}
-	if p.Rejected != nil { // new pods get the previous image
+	if obs.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
 	}
 	for _, ordinal := range shardOrdinals(obs, res) {
@@ -54,10 +54,10 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 	}
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist
 	s.Version = oldestVersion(s.Shards)
-	if p.Rejected == nil && obs.Image.Version != s.Version {
+	if obs.Rejected == nil && obs.Image.Version != s.Version {
 		s.TargetVersion = obs.Image.Version
 	}
-	if s.Discovery = p.Discovery.Status; s.Discovery == nil && (m.Spec.Paused || p.Rejected != nil) {
+	if s.Discovery = p.Discovery.Status; s.Discovery == nil && m.Spec.Paused {
 		s.Discovery = m.Status.Discovery
 	}
 	s.Binding = bindingStatus(m, p.Binding, res)

@@ -80,7 +80,7 @@ func TestVersionIsTheOldestThatAShardRuns(t *testing.T) {
 		}
 		p := plantest.Plan(obs)
 		if obs.Image.Version = c.target; c.rejected {
-			p.Rejected = &shard.Problem{}
+			obs.Rejected = &shard.Problem{}
 		}
 		if s := Make(obs, p, plan.Result{}, obs.Now); s.Version != c.version || s.TargetVersion != c.differ {
 			t.Errorf("%s: %q, target %q; want %q, target %q", name, s.Version, s.TargetVersion, c.version, c.differ)

@@ -19,7 +19,7 @@ import (
 // nevertheless is no update.
 func updateStatus(obs *observation.Observation, p plan.Plan, s v1beta1.MemcachedStatus, now time.Time) *v1beta1.UpdateStatus {
 	d := p.Decision
-	if d.Done() || d.Step == rollout.StepRevert || p.Rejected != nil {
+	if d.Done() || d.Step == rollout.StepRevert || obs.Rejected != nil {
 		return nil
 	}
 	u := &v1beta1.UpdateStatus{

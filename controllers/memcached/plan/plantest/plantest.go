@@ -97,8 +97,7 @@ func AddObject(obs *observation.Observation, key resources.Key, state string) {
 
 // Plan returns the plan for an observation.
 func Plan(obs *observation.Observation) plan.Plan {
-	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Pod.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
-	obs.ReadShards()
+	Read(obs)
 	return plan.Make(obs, Options)
 }
 

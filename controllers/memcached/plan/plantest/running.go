@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -81,8 +82,18 @@ func Answer(obs *observation.Observation, shard string, result agentwire.StartRe
 		Start: agentwire.Start{Result: result, At: Now.Add(-time.Minute)}}
 }
 
-// Read sets what follows from the other fields of an observation, as the observer does.
+// Read sets what follows from the other fields of an observation, as the observer does. It pauses the Memcached itself if its spec is
+// rejected, until the next Read.
 func Read(obs *observation.Observation) {
-	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Pod.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
+	spec := &obs.Memcached.Spec
+	if obs.Rejected != nil {
+		spec.Paused = obs.Paused
+	}
+	obs.Paused = spec.Paused
+	obs.Image, obs.ImageError = resources.ResolveImage(spec.Pod.Image, spec.Version, Options.DefaultImage)
 	obs.ReadShards()
+	if obs.Rejected = plan.SpecProblem(obs, Options); obs.Rejected != nil {
+		spec.Paused = true
+		obs.ReadShards()
+	}
 }
