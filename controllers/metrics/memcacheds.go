@@ -14,7 +14,7 @@ import (
 var (
 	info          = memcachedDesc("info", "1 for the version of memcached that the shards run.", "version")
 	condition     = memcachedDesc("condition", "1 if the condition of the Memcached is True, 0 otherwise.", "condition", "reason")
-	shardsDesired = memcachedDesc("shards_desired", "Number of shards that should be ready for clients: while items move to other shards, and while it is paused, those that clients know, not spec.size.")
+	shardsDesired = memcachedDesc("shards_desired", "Number of shards that should be ready for clients: while items move to other shards, and while it is paused or its spec rejected, those that clients know, not spec.size.")
 	shardsReady   = memcachedDesc("shards_ready", "Number of shards of the Memcached that are ready.")
 	shardsCurrent = memcachedDesc("shards_current", "Number of shards of the Memcached that match its spec.")
 	shardLosses   = memcachedDesc("shard_losses_total",
@@ -66,7 +66,7 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int, last
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
 	}
 	send(info, prometheus.GaugeValue, 1, m.Status.Version)
-	send(shardsDesired, prometheus.GaugeValue, float64(resources.SizesOf(m).Listed))
+	send(shardsDesired, prometheus.GaugeValue, float64(resources.Listed(m)))
 	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadyShards))
 	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedShards))
 	send(shardLosses, prometheus.CounterValue, float64(losses))
