@@ -89,8 +89,8 @@ func trim(o client.Object) {
 		resources.ReduceSpec(o)
 		o.ManagedFields = resources.ScaledBy(o)
 	case *appsv1.ReplicaSet:
-		// why it has no pod, and what its controller has seen
-		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions, ReadyReplicas: o.Status.ReadyReplicas}
+		// why it has no pod, and how many its controller knows
+		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions, Replicas: o.Status.Replicas}
 		applied := appliedFields(o)
 		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
 		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)

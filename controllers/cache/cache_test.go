@@ -91,7 +91,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 		}
 	}
 	set := &appsv1.ReplicaSet{Status: appsv1.ReplicaSetStatus{Replicas: 1, ReadyReplicas: 1, Conditions: []appsv1.ReplicaSetCondition{{Message: "exceeded quota"}}}}
-	if trim(set); set.Status.Replicas != 0 || set.Status.ReadyReplicas != 1 || len(set.Status.Conditions) != 1 {
+	if trim(set); set.Status.Replicas != 1 || set.Status.ReadyReplicas != 0 || len(set.Status.Conditions) != 1 {
 		t.Errorf("status %+v", set.Status)
 	}
 	job := &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -31,7 +34,7 @@ func desiredShards(obs *observation.Observation, shards []shard.State, d rollout
 }
 
 func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decision) resources.Shard {
-	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges}
+	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges || awaitsCount(s)}
 	if text, ok := s.Set.Annotations[annotations.Update]; ok {
 		want.Annotations[annotations.Update] = text
 	}
@@ -71,4 +74,16 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 		want.AvoidNode = s.Active.Spec.NodeName
 	}
 	return want
+}
+
+// awaitsCount reports whether a ReplicaSet has two pods, and its controller counts one of them that has terminated since. A controller whose
+// watch of pods is late must not want one pod yet: it would delete another one, with the items that it has taken over.
+func awaitsCount(s *shard.State) bool {
+	live := 0
+	for _, pod := range s.Pods {
+		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			live++
+		}
+	}
+	return ptr.Deref(s.Set.Spec.Replicas, 1) > 1 && int(s.Set.Status.Replicas) > live
 }

@@ -48,18 +48,13 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 	case rollout.StepUpdateInPlace:
 		a.Patch = append(a.Patch, patchInPlace(s, to, d.Change.Method, obs.Now))
 	case rollout.StepDrain:
-		switch wait := untilNextIsKnown(s, obs.Now); {
-		case !s.Draining:
-			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
-		case s.Rollout.HandsOver && wait > 0:
-			a.RequeueAfter = min(wait, countPoll) // a pod that still counts as ready may not serve any more
-		case s.Rollout.HandsOver:
+		switch {
+		case s.Rollout.HandsOver && s.Set.Status.Replicas > 1: // it has counted both: see awaitsCount
 			a.Delete = append(a.Delete, s.Active)
+		case !s.Rollout.HandsOver && !s.Draining:
+			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		}
 	case rollout.StepHandOver:
-		if !s.Draining { // before the next pod is ready: see untilNextIsKnown
-			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
-		}
 		a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, agentwire.Request{PodUID: string(s.Active.UID)}.String()))
 	case rollout.StepRecreate:
 		if s.Template.Hash() == to.Hash() && s.Active != nil {
@@ -67,28 +62,6 @@ func planStep(obs *observation.Observation, shards []shard.State, d rollout.Deci
 		}
 	}
 	return a
-}
-
-const (
-	// replicaSetLag is how late the ReplicaSet controller may see what has happened to pods, and countPoll how often its count of those
-	// that are ready is read.
-	replicaSetLag, countPoll = 3 * time.Second, 100 * time.Millisecond
-)
-
-// untilNextIsKnown returns how long to wait before a pod is deleted that has handed over its items; 0 is not at all. The operator
-// wants one pod as soon as it sees the deletion. A ReplicaSet controller that sees two pods then, since its watch of pods is late,
-// deletes one that isn't ready, or else the one with the lower deletion cost: it has to know both, or it deletes the pod with the items.
-// If it has counted two ready pods, it also knows what was written to pods before.
-func untilNextIsKnown(s *shard.State, now time.Time) time.Duration {
-	if s.Next == nil || s.Set.Status.ReadyReplicas > 1 {
-		return 0
-	}
-	for _, c := range s.Next.Status.Conditions {
-		if age := now.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady && age >= 0 { // not of a clock that is ahead
-			return max(replicaSetLag-age, 0)
-		}
-	}
-	return 0
 }
 
 // patchInPlace changes the active pod in place to a revision, and records what it was.
