@@ -29,13 +29,16 @@ type Cluster struct {
 	Unproven bool
 	// Misses reports whether a kubelet misses a change of a pod's annotations, until they change again.
 	Misses func() bool
+	// Lags returns for how long the ReplicaSet controller's watch of a kind brings no changes; 0 is not at all.
+	Lags func(k Kind) time.Duration
 	// Binds puts a pod on a node where an update cannot; nil updates the pod.
 	Binds   func(pod *corev1.Pod, node string) error
 	Watcher Watcher
 	// Pods that each ReplicaSet has created.
 	Pods map[string]int
 
-	made int
+	made        int
+	replicaSets replicaSets
 	// began is when transfers began to run.
 	began map[types.UID]time.Time
 }
@@ -71,7 +74,9 @@ type Watcher interface {
 func NewCluster(at time.Time, seed uint64) *Cluster {
 	cl := &Cluster{
 		Clock: testclock.NewFakeClock(at), Rand: rand.New(rand.NewPCG(seed, 0)), Procs: map[types.UID]*Proc{}, Certificate: "0123456789abcdef",
-		Misses: func() bool { return false }, Watcher: unwatched{}, Pods: map[string]int{}, began: map[types.UID]time.Time{},
+		Misses: func() bool { return false }, Lags: func(Kind) time.Duration { return 0 },
+		Watcher: unwatched{}, Pods: map[string]int{}, began: map[types.UID]time.Time{},
+		replicaSets: replicaSets{Around(nil, InMemory), map[Kind]time.Time{}, map[types.UID]int{}},
 	}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
 		cl.Nodes = append(cl.Nodes, &Node{Name: fmt.Sprintf("node%d", i+1), Labels: map[string]string{"disk": disk}, memory: 4 << 30})
@@ -111,8 +116,9 @@ func (cl *Cluster) AgentStatus(podIP string) (agentwire.Status, error) {
 	return agentwire.Status{}, fmt.Errorf("no agent answers at %s", podIP)
 }
 
-// Heal returns every node, and has kubelets bring what they missed.
+// Heal returns every node, ends what is late, and has kubelets bring what they missed.
 func (cl *Cluster) Heal() {
+	clear(cl.replicaSets.late)
 	for _, p := range cl.Procs {
 		p.missed = nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +26,9 @@ const ItemsPerShard = 1000
 
 // drains is how long a terminating pod keeps serving while no other pod has taken over.
 const drains = 60 * time.Second
+
+// awaitsDeletion is how long a pod beside which the next one serves waits for its deletion.
+const awaitsDeletion = 30 * time.Second
 
 // Proc is what runs of a pod on its node: a container, its agent and memcached.
 type Proc struct {
@@ -64,7 +68,8 @@ type Proc struct {
 	// receives: memcached runs for no client yet, since another pod of the shard has its items.
 	receives bool
 	// follows is the pod beside which it serves at the end of a handover in mode Available; nil for none.
-	follows *Proc
+	follows      *Proc
+	followsSince time.Time
 	// followedBy is the pod that serves beside it then; nil for none.
 	followedBy *Proc
 	// moved is what the agent has completed of moving items from other shards.
@@ -169,6 +174,12 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		p = &Proc{cluster: cl, uid: pod.UID, Pod: pod.Name, Node: pod.Spec.NodeName, Shard: ShardOf(pod), ip: cl.newIP()}
 		return act("begins", func() { cl.Procs[pod.UID] = p })
 	}
+	if p.Runs && p.followedBy != nil && (cl.Procs[p.followedBy.uid] == nil || p.followedBy.follows != p) {
+		return act("has lost pod "+p.followedBy.Pod+", which may have served, and gives up its items", func() {
+			cl.Watcher.Out(pod, ByFault)
+			p.Items, p.Serves, p.receives, p.followedBy = 0, false, true, nil
+		})
+	}
 	if pod.DeletionTimestamp != nil {
 		if p.Runs && p.Serves && (!cl.ServedByOther(p) || cl.isFollowed(p)) && cl.Clock.Now().Sub(pod.DeletionTimestamp.Time) < drains {
 			return nil // it waits for who takes over
@@ -200,22 +211,18 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 		case cl.handsOver(from, p) && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
 			could = append(could, act("has the items of pod "+from.Pod+", and both serve", func() {
 				p.Items, p.receives, p.Serves, p.follows = from.Items, false, !p.awaitsKeys(), from
-				from.followedBy = p
+				from.followedBy, p.followsSince = p, cl.Clock.Now()
 			})...)
 		case cl.handsOver(from, p):
 			could = append(could, act("receives the items of pod "+from.Pod, func() { cl.handOver(from, p) })...)
 		}
+	case p.follows != nil && cl.source(p) == p.follows && cl.PodOf(p.follows).DeletionTimestamp == nil && cl.Clock.Now().Sub(p.followsSince) < awaitsDeletion:
 	case p.follows != nil && cl.source(p) == p.follows:
 		could = append(could, act("serves without pod "+p.follows.Pod, func() { cl.handOver(p.follows, p) })...)
 	case p.follows != nil:
 		could = append(could, act("has lost pod "+p.follows.Pod+" while both served", func() {
 			p.Items, p.follows = 0, nil
 			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: cl.Clock.Now()}
-		})...)
-	case p.followedBy != nil && (cl.Procs[p.followedBy.uid] == nil || p.followedBy.follows != p):
-		could = append(could, act("has lost pod "+p.followedBy.Pod+", which may have served, and gives up its items", func() {
-			cl.Watcher.Out(pod, ByFault)
-			p.Items, p.Serves, p.receives, p.followedBy = 0, false, true, nil
 		})...)
 	case !p.Serves && p.awaitsKeys(): // until it has them, and clients may use it
 	case !p.Serves:
@@ -313,7 +320,7 @@ func (cl *Cluster) ServedByOther(p *Proc) bool {
 func (cl *Cluster) source(p *Proc) *Proc {
 	for _, pod := range All[*corev1.Pod](cl.Server) {
 		from := cl.Procs[pod.UID]
-		if from != nil && from != p && from.Shard == p.Shard && from.Runs && from.Serves && resources.CanHandOver(pod) && !cl.NodeOf(from).Down {
+		if from != nil && from != p && from.Shard == p.Shard && from.Runs && from.Serves && (from.followedBy == nil || from.followedBy == p) && resources.CanHandOver(pod) && !cl.NodeOf(from).Down {
 			return from
 		}
 	}
@@ -542,10 +549,16 @@ func (cl *Cluster) podStatus(p *Proc, pod *corev1.Pod) corev1.PodStatus {
 	if p.Runs && p.Serves {
 		ready = corev1.ConditionTrue
 	}
+	since := metav1.NewTime(cl.Clock.Now().Truncate(time.Second)) // the API stores seconds
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == ready {
+			since = c.LastTransitionTime
+		}
+	}
 	c := corev1.ContainerStatus{Name: resources.Container, Image: p.Image, ImageID: "i", Ready: p.Runs && p.Serves, RestartCount: int32(max(p.Containers-1, 0))} //nolint:gosec // a few
 	status := corev1.PodStatus{
 		Phase:      corev1.PodPending,
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: ready}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: since}, {Type: corev1.ContainersReady, Status: ready}},
 	}
 	if p.Containers > 0 {
 		status.Phase, status.PodIP, status.PodIPs = corev1.PodRunning, p.ip, []corev1.PodIP{{IP: p.ip}}

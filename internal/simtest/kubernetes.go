@@ -2,8 +2,10 @@ package simtest
 
 import (
 	"fmt"
+	"math/bits"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -45,10 +48,43 @@ func (cl *Cluster) collectGarbage() []Action {
 	return could
 }
 
+// replicaSets is what the ReplicaSet controller knows.
+type replicaSets struct {
+	// seen are the objects that its informers hold, and the changes that they have received.
+	seen *Server
+	// late is until when a watch brings no changes.
+	late map[Kind]time.Time
+	// own is how many changes of pods there were when it had created or deleted those of a ReplicaSet: it awaits these changes.
+	own map[types.UID]int
+}
+
+// receive has the ReplicaSet controller receive what its watch of a kind brings.
+func (cl *Cluster) receive(k Kind) {
+	r, past := &cl.replicaSets, cl.Server.Past[k]
+	had, now := len(r.seen.Past[k]), cl.Clock.Now()
+	if had == len(past) || now.Before(r.late[k]) {
+		return
+	}
+	if _, wasLate := r.late[k]; wasLate {
+		delete(r.late, k)
+	} else if lag := cl.Lags(k); lag > 0 {
+		r.late[k] = now.Add(lag)
+		return
+	}
+	for _, change := range past[had:] {
+		if r.seen.Now[k][change.Name] = change.Is; change.Is == nil {
+			delete(r.seen.Now[k], change.Name)
+		}
+	}
+	r.seen.Past[k] = past
+}
+
 // syncReplicaSets is the ReplicaSet controller.
 func (cl *Cluster) syncReplicaSets() []Action {
+	cl.receive(KindReplicaSet)
+	cl.receive(KindPod)
 	var could []Action
-	for _, set := range All[*appsv1.ReplicaSet](cl.Server) {
+	for _, set := range All[*appsv1.ReplicaSet](cl.replicaSets.seen) {
 		if set.DeletionTimestamp != nil {
 			continue
 		}
@@ -57,64 +93,85 @@ func (cl *Cluster) syncReplicaSets() []Action {
 	return could
 }
 
-// keep returns what the ReplicaSet controller could do for one ReplicaSet.
+// keep returns what the ReplicaSet controller could do for one ReplicaSet. It decides by what it has seen, and writes to what there is.
 func (cl *Cluster) keep(set *appsv1.ReplicaSet) []Action {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		panic(err)
 	}
+	now := Get[*appsv1.ReplicaSet](cl.Server, set.Name)
+	exists := now != nil && now.UID == set.UID
 	var live []*corev1.Pod
 	var could []Action
 	ready := 0
-	for _, pod := range All[*corev1.Pod](cl.Server) {
+	for _, pod := range All[*corev1.Pod](cl.replicaSets.seen) {
 		if pod.DeletionTimestamp != nil || isFinished(pod) {
 			continue
 		}
-		switch owner := metav1.GetControllerOf(pod); {
-		case owner == nil && selector.Matches(labels.Set(pod.Labels)):
-			could = append(could, Action{fmt.Sprintf("ReplicaSet %s adopts pod %s", set.Name, pod.Name), func() {
-				pod := pod.DeepCopy()
-				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
-				cl.update(pod)
-			}})
-		case owner == nil || owner.UID != set.UID:
-		case !selector.Matches(labels.Set(pod.Labels)):
-			could = append(could, Action{fmt.Sprintf("ReplicaSet %s releases pod %s", set.Name, pod.Name), func() {
-				pod := pod.DeepCopy()
-				pod.OwnerReferences = nil
-				cl.update(pod)
-			}})
-		default:
+		owner, is, matches := metav1.GetControllerOf(pod), cl.same(pod), selector.Matches(labels.Set(pod.Labels))
+		isOwned := is != nil && metav1.IsControlledBy(is, set) // it knows whom it has adopted or released
+		switch {
+		case owner != nil && owner.UID != set.UID:
+		case matches && (owner != nil || isOwned):
 			live = append(live, pod)
 			if IsReady(pod) {
 				ready++
 			}
+		case matches && exists && now.DeletionTimestamp == nil && is != nil && metav1.GetControllerOf(is) == nil:
+			could = append(could, Action{fmt.Sprintf("ReplicaSet %s adopts pod %s", set.Name, pod.Name), func() {
+				pod := is.DeepCopy()
+				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+				cl.update(pod)
+			}})
+		case !matches && isOwned:
+			could = append(could, Action{fmt.Sprintf("ReplicaSet %s releases pod %s", set.Name, pod.Name), func() {
+				pod := is.DeepCopy()
+				pod.OwnerReferences = nil
+				cl.update(pod)
+			}})
 		}
 	}
 	if len(could) > 0 {
 		return could // it counts when that is done
 	}
-	want := int(*set.Spec.Replicas)
-	switch {
-	case len(live) < want:
-		could = append(could, Action{fmt.Sprintf("ReplicaSet %s creates a pod", set.Name), func() { cl.makePod(set) }})
-	case len(live) > want:
-		slices.SortStableFunc(live, cl.givenUpFirst)
-		pod := live[0]
-		could = append(could, Action{fmt.Sprintf("ReplicaSet %s gives up pod %s", set.Name, pod.Name), func() {
-			cl.Watcher.Deletes(pod, ByReplicaSet)
-			cl.delete(pod)
+	switch excess := len(live) - int(*set.Spec.Replicas); {
+	case len(cl.replicaSets.seen.Past[KindPod]) < cl.replicaSets.own[set.UID]: // the ControllerExpectations of Kubernetes
+	case excess < 0:
+		could = append(could, Action{fmt.Sprintf("ReplicaSet %s creates %d pods", set.Name, -excess), func() {
+			for range -excess {
+				cl.makePod(set)
+			}
+			cl.replicaSets.own[set.UID] = len(cl.Server.Past[KindPod])
 		}})
+	case excess > 0:
+		slices.SortStableFunc(live, func(a, b *corev1.Pod) int { return slices.Compare(cl.givenUpFirst(a), cl.givenUpFirst(b)) })
+		for _, pod := range live[:excess] {
+			could = append(could, Action{fmt.Sprintf("ReplicaSet %s gives up pod %s", set.Name, pod.Name), func() {
+				if is := cl.same(pod); is != nil {
+					cl.Watcher.Deletes(is, ByReplicaSet)
+					cl.delete(is)
+					cl.replicaSets.own[set.UID] = len(cl.Server.Past[KindPod])
+				}
+			}})
+		}
 	}
 	status := appsv1.ReplicaSetStatus{Replicas: int32(len(live)), ReadyReplicas: int32(ready), ObservedGeneration: set.Generation} //nolint:gosec // a few
-	if had := set.Status; had.Replicas != status.Replicas || had.ReadyReplicas != status.ReadyReplicas || had.ObservedGeneration != status.ObservedGeneration {
+	if exists && (now.Status.Replicas != status.Replicas || now.Status.ReadyReplicas != status.ReadyReplicas || now.Status.ObservedGeneration != status.ObservedGeneration) {
 		could = append(could, Action{fmt.Sprintf("ReplicaSet %s counts %d pods", set.Name, len(live)), func() {
-			set := set.DeepCopy()
+			set := now.DeepCopy()
 			set.Status = status
 			cl.updateStatus(set)
 		}})
 	}
 	return could
+}
+
+// same returns a pod as it is now, nil when it no longer exists.
+func (cl *Cluster) same(pod *corev1.Pod) *corev1.Pod {
+	if is := Get[*corev1.Pod](cl.Server, pod.Name); is != nil && is.UID == pod.UID {
+		return is
+	}
+	return nil
 }
 
 // makePod creates a pod of a ReplicaSet's template.
@@ -126,24 +183,22 @@ func (cl *Cluster) makePod(set *appsv1.ReplicaSet) {
 	cl.Pods[set.Name]++
 }
 
-// givenUpFirst orders pods by whom the ReplicaSet controller gives up first.
-func (cl *Cluster) givenUpFirst(a, b *corev1.Pod) int {
-	rank := func(p *corev1.Pod) int {
-		switch {
-		case p.Spec.NodeName == "":
-			return 0
-		case !IsReady(p):
-			return 1
-		case p.Annotations[corev1.PodDeletionCost] != "":
-			return 2
-		default:
-			return 3
-		}
+// givenUpFirst returns what orders pods by whom the ReplicaSet controller gives up first: see ActivePodsWithRanks of Kubernetes.
+func (cl *Cluster) givenUpFirst(p *corev1.Pod) []int {
+	one := map[bool]int{true: 1}
+	cost, _ := strconv.Atoi(p.Annotations[corev1.PodDeletionCost])
+	related, ready, restarts := 0, 0, 0
+	for _, pod := range All[*corev1.Pod](cl.replicaSets.seen) {
+		related += one[pod.Spec.NodeName == p.Spec.NodeName && pod.Labels[v1beta1.LabelInstance] == p.Labels[v1beta1.LabelInstance] && pod.DeletionTimestamp == nil && !isFinished(pod)]
 	}
-	if d := rank(a) - rank(b); d != 0 {
-		return d
+	age := func(since metav1.Time) int { return bits.Len64(uint64(max(cl.Clock.Now().Sub(since.Time), 0))) } //nolint:gosec // not negative
+	for _, c := range p.Status.Conditions {
+		ready += one[c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue] * age(c.LastTransitionTime)
 	}
-	return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) // the newer one
+	for _, c := range p.Status.ContainerStatuses {
+		restarts = max(restarts, int(c.RestartCount))
+	}
+	return []int{one[p.Spec.NodeName != ""], one[p.Status.Phase == corev1.PodRunning], one[IsReady(p)], cost, -related, ready, -restarts, age(p.CreationTimestamp)}
 }
 
 // Node is one of the cluster's.

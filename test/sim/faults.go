@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,16 @@ func (w *World) evict() {
 		w.log("fault", "the kubelet evicts pod %s", pod.Name)
 		w.Evict(pod)
 	}
+}
+
+// lag is how late a watch of the ReplicaSet controller is.
+func (w *World) lag(k simtest.Kind) time.Duration {
+	if !w.faulty(w.faults.late) {
+		return 0
+	}
+	d := time.Duration(1+w.Rand.IntN(500)) * time.Millisecond * []time.Duration{40, 5, 5, 5, 1, 1, 1, 1, 1, 1}[w.Rand.IntN(10)]
+	w.log("fault", "the ReplicaSet controller sees no changes of %s for %s", k, d)
+	return d
 }
 
 // turn takes a node away, or returns it.

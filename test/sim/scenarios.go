@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -171,11 +172,28 @@ var scenarios = map[string]scenario{
 	"a rejected version, and another size":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"version": "1.5.6", "size": int64(1)}), serve(2), set(spec{"size": int64(4)}), serve(2), set(spec{"version": nil})}, seconds: 5, keeps: true, settles: true},
 	"warm: a rejected version, and another size":                      {begins: warm(3), then: []func(*World){set(spec{"version": "1.5.6", "size": int64(2)}), serve(3), set(spec{"size": int64(4)}), serve(3), set(spec{"version": nil}), happens("scaling Closing")}, seconds: 60, keeps: true, settles: true},
 	"warm: scaling out, and back and rejected":                        {begins: warm(2), then: []func(*World){set(spec{"size": int64(3)}), untilScaling(v1beta1.ScalingWaiting), set(spec{"version": "1.5.6", "size": int64(2)}), serve(3), set(spec{"version": nil})}, seconds: 2, keeps: true, settles: true},
+	"memory, and the ReplicaSet controller sees pods late":            {begins: spec{"size": int64(2), "updateStrategy": available}, then: []func(*World){set(spec{"memory": "128Mi"}), untilGiven("cache-0", "228Mi"), lags}, keeps: true, settles: true},
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
 
 // hashed is what a spec has if items move when the number of shards changes.
 var hashed = spec{"access": spec{"hashing": spec{"algorithm": "Ketama"}}, "scaling": spec{"switchSeconds": int64(20)}}
+
+// available is an update strategy with which both pods of a shard serve at the end of its handover.
+var available = spec{"handover": spec{"mode": string(v1beta1.HandoverAvailable)}}
+
+// lags has the ReplicaSet controller see later changes of pods late.
+func lags(w *World) {
+	for _, m := range w.Models() {
+		m()
+	}
+	w.Lags = func(k simtest.Kind) time.Duration {
+		if k == simtest.KindPod {
+			return 5 * time.Second
+		}
+		return 0
+	}
+}
 
 func warm(size int64) spec {
 	return spec{"size": size, "access": hashed["access"], "scaling": hashed["scaling"]}

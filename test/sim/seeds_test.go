@@ -29,7 +29,7 @@ var (
 )
 
 // everything goes wrong now and then.
-var everything = faults{refusals: 25, answers: 25, reads: 60, agents: 12, misses: 5, kills: 20, stale: true, crashes: 2, nodes: 2, evictions: 2, strikes: 4}
+var everything = faults{refusals: 25, answers: 25, reads: 60, agents: 12, misses: 5, late: 2, kills: 20, stale: true, crashes: 2, nodes: 2, evictions: 2, strikes: 4}
 
 // covering is how many of the first seeds are enough for everything in mustHappen.
 const covering = 130
@@ -38,6 +38,7 @@ const covering = 130
 var mustHappen = []string{
 	"rejects %s %s %s: %v", "the answer is lost", "a read of %s %s times out", "an agent does not answer",
 	"the operator is killed", "the operator restarts", "memcached in pod %s crashes", "%s does not answer", "%s is back", "the kubelet misses a change of pod %s", "the kubelet evicts pod %s",
+	"the ReplicaSet controller sees no changes of %s for %s",
 
 	"creates %s: %s", "has %s: %s", "is rejected: %v", "deletes %s", "deletes pod %s", "retries %s",
 	"changes %s %s", "deletes %s %s", "deletes %s %s and keeps its objects", "creates a foreign %s %s",

@@ -30,7 +30,10 @@ type randomUser struct {
 func newRandomUser(w *World) randomUser {
 	always := spec{}
 	if w.seed%2 == 0 {
-		always = hashed
+		maps.Copy(always, hashed)
+	}
+	if w.seed%3 == 0 {
+		always["updateStrategy"] = available
 	}
 	return randomUser{simtest.Schema(simtest.KindMemcached).NewEdits(rand.New(rand.NewPCG(w.seed, 1))), always}
 }
@@ -72,7 +75,7 @@ func (p randomUser) update(w *World) {
 	switch w.Rand.IntN(12) {
 	case 0:
 		s["config"] = map[string]any{"threads": int64(1 + w.Rand.IntN(4))}
-	case 1:
+	case 1, 7, 8: // which replaces pods
 		s["memory"] = []string{"96Mi", "128Mi"}[w.Rand.IntN(2)]
 	case 2:
 		s["config"] = map[string]any{"extraArgs": []any{"-R", "0"}} // memcached rejects it

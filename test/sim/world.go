@@ -27,6 +27,8 @@ type faults struct {
 	// misses are changes of pods' annotations that a kubelet brings with the next change only. A real one does so
 	// after at most 90 seconds, too.
 	misses int
+	// late are watches of the ReplicaSet controller that bring no changes for some time.
+	late int
 	// crashes of memcached, losses of nodes and pods, in steps.
 	crashes, nodes, evictions int
 	// strikes are crashes, losses of pods, kills and edits right after the operator has written.
@@ -94,6 +96,7 @@ func newWorldOf(cluster *simtest.Cluster, seed uint64) *World {
 	}
 	w.watch = newWatch(w)
 	w.Watcher, w.Misses = w.watch, func() bool { return w.forgetful || w.faulty(w.faults.misses) }
+	w.Lags = w.lag
 	w.start()
 	return w
 }

@@ -52,6 +52,7 @@ var defects = []defect{
 		"a.Patch = append(a.Patch, Annotate(s.Next, annotations.Receive, agentwire.Request{PodUID: string(s.Active.UID)}.String()))",
 		"a.Delete = append(a.Delete, s.Active)",
 	}}},
+	{"one pod is wanted before the ReplicaSet controller knows that the former one has terminated", plan + "desired.go", []edit{{"s.Surges || awaitsCount(s)", "s.Surges"}}},
 	{"a stop is not announced", planner, []edit{{
 		"change.Method >= Recreate && s.Pod.State == Serving",
 		"change.Method > Recreate && s.Pod.State == Serving",
