@@ -3,7 +3,6 @@ package transfer
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -122,15 +121,7 @@ func MemcachedNotReady(m *v1beta1.Memcached) *Blocker {
 
 // HasServers reports whether the status lists a server for each shard that clients use, in their order.
 func HasServers(m *v1beta1.Memcached) bool {
-	if len(m.Status.Servers) != resources.Listed(m) {
-		return false
-	}
-	for ordinal, server := range m.Status.Servers {
-		if !strings.HasPrefix(server, resources.ShardName(m.Name, ordinal)+".") {
-			return false
-		}
-	}
-	return true
+	return resources.HasServers(m, resources.Listed(m))
 }
 
 // NotAllowed returns the blocker of a Job that would use a Secret, a ServiceAccount or another setting of the shards' pods that

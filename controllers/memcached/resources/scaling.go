@@ -86,8 +86,8 @@ func isPublished(s *v1beta1.ScalingStatus) bool {
 // none, or no longer.
 func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	switch s := m.Status.Scaling; {
-	case s == nil && resizes(m) && ColdReason(m, m.Status.Size, Size(m)) == "":
-		return &v1beta1.ScalingStatus{From: m.Status.Size, To: Size(m), Step: v1beta1.ScalingPreparing}
+	case s == nil && resizes(m) && ColdReason(m, known(m), Size(m)) == "":
+		return &v1beta1.ScalingStatus{From: known(m), To: Size(m), Step: v1beta1.ScalingPreparing}
 	case s == nil || s.Step == v1beta1.ScalingFinishing:
 		return nil
 	default:
@@ -95,21 +95,29 @@ func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	}
 }
 
-// resizes reports whether the size is another than that of the status, in which clients know all shards that exist.
+// known returns the number of shards that clients know. Others may exist, which an earlier change has left.
+func known(m *v1beta1.Memcached) int32 { return int32(len(m.Status.Servers)) } //nolint:gosec // at most 128 by the CRD
+
+// resizes reports whether the size is another than the number of shards that clients know.
 func resizes(m *v1beta1.Memcached) bool {
-	if m.Status.ObservedGeneration <= 0 || len(m.Status.Servers) != int(m.Status.Size) || m.Spec.Paused || m.DeletionTimestamp != nil {
+	if m.Status.ObservedGeneration <= 0 || m.Spec.Paused || m.DeletionTimestamp != nil {
 		return false
 	}
 	size, was := Size(m), m.Status.LimitedSize
-	if m.Status.Size == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
+	if known(m) == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
 		return false
 	}
+	return HasServers(m, len(m.Status.Servers))
+}
+
+// HasServers reports whether the status lists the servers of so many shards, and no others, in their order.
+func HasServers(m *v1beta1.Memcached, size int) bool {
 	for ordinal, server := range m.Status.Servers {
 		if !strings.HasPrefix(server, ShardName(m.Name, ordinal)+".") {
 			return false
 		}
 	}
-	return true
+	return len(m.Status.Servers) == size
 }
 
 // GetsKeys reports whether a shard gets keys of others while items move.
@@ -157,10 +165,10 @@ func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 // ColdScaling returns why no items move although the spec has another size than the status that clients know; empty if they do, or
 // if there are none.
 func ColdScaling(m *v1beta1.Memcached) string {
-	if !resizes(m) || m.Status.Size == 0 || Size(m) == 0 {
+	if !resizes(m) || known(m) == 0 || Size(m) == 0 {
 		return ""
 	}
-	return ColdReason(m, m.Status.Size, Size(m))
+	return ColdReason(m, known(m), Size(m))
 }
 
 // ScalingRequest returns what the pod of a shard has to know of a change of the number of shards, for which there is no ColdReason.
