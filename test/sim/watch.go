@@ -58,7 +58,7 @@ func (w *watch) Deletes(o client.Object, by simtest.By) {
 		w.ends[o.GetUID()] = by
 	}
 	p, source := w.w.Procs[o.GetUID()], types.UID(o.GetAnnotations()[annotations.Receive])
-	if by == simtest.ByReplicaSet && p != nil && p.Items > 0 && simtest.IsReady(o.(*corev1.Pod)) && o.GetAnnotations()[corev1.PodDeletionCost] == "" && w.ends[source] == simtest.ByOperator && !w.w.drifted[p.Shard] {
+	if by == simtest.ByReplicaSet && p != nil && p.Items > 0 && simtest.IsReady(o.(*corev1.Pod)) && o.GetAnnotations()[corev1.PodDeletionCost] == "" && w.ends[source] == simtest.ByOperator && !w.w.drifted[p.Shard] && !w.w.ServedByOther(p) {
 		w.w.breaks("pod %s, which has the items of shard %s, is deleted by its ReplicaSet, and the former pod by the operator", p.Pod, p.Shard)
 	}
 }
