@@ -147,14 +147,10 @@ func (c *scaled) start(ordinal int) {
 	c.t.Helper()
 	s := &scaledShard{Cache: pods.StartCache(c.t, c.version), ordinal: ordinal, version: c.version}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	pods.Must(c.t, err)
 	s.address = listener.Addr().String()
 	service, err := scaling.Service(handoverKey, func() (scaling.Memcached, error) { return s.memcached(), nil })
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	pods.Must(c.t, err)
 	ctx, stop := context.WithCancel(c.t.Context())
 	over := make(chan error, 1)
 	go func() {
@@ -180,16 +176,10 @@ func (s *scaledShard) memcached() scaling.Memcached {
 			return protocol.At(s.Address()).Dump(ctx, peerlink.Silence, visit)
 		},
 		Scan: func(ctx context.Context, order handover.Order, which func([]byte) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
-			clock, err := memfile.ClockOfRunning(ctx, protocol.At(s.Address()))
-			if err != nil {
-				return memfile.Report{}, err
-			}
-			layout, err := memfile.LayoutOf(nil, s.version)
-			if err != nil {
-				return memfile.Report{}, err
-			}
+			clock, clockErr := memfile.ClockOfRunning(ctx, protocol.At(s.Address()))
+			layout, layoutErr := memfile.LayoutOf(nil, s.version)
 			file, err := memfile.Open(filepath.Join(s.Dir, "memory"), layout)
-			if err != nil {
+			if err = errors.Join(clockErr, layoutErr, err); err != nil {
 				return memfile.Report{}, err
 			}
 			defer file.Close()
@@ -520,9 +510,7 @@ func (c *scaled) change(to int, warm bool, fault scaledFault) {
 		step.Store(scaling.Close)
 		await(scaling.Close)
 		for _, target := range targets {
-			if err := <-target.over; err != nil {
-				c.t.Fatal(err)
-			}
+			pods.Must(c.t, <-target.over)
 		}
 		c.mode.Store(closed)
 		c.sleep(200)
@@ -557,9 +545,7 @@ func (c *scaled) check(when string, warm bool) {
 	for _, k := range c.keys {
 		shard := c.after.ring.Shard([]byte(k.name))
 		line, value, err := client.do(shard, fmt.Sprintf("mg %s v t\r\n", k.name))
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		pods.Must(c.t, err)
 		if k.shared {
 			c.sawShared(k, value, when)
 			k.newest, k.writes = value, nil
@@ -737,9 +723,7 @@ func TestChangesDuringASweepAreFollowed(t *testing.T) {
 				}
 				return scan(ctx, order, which, visit)
 			}
-			if err := scaling.Run(t.Context(), target); err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, scaling.Run(t.Context(), target))
 			if answer := c.shards[3].Talk("mg " + key + " v\r\n"); strings.Contains(answer, run.never) || !changed {
 				t.Errorf("an old value is left: %q", answer)
 			}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // sinceVariable is the environment variable with the time in RFC 3339 at which those tests began.
@@ -47,22 +48,16 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 		}
 	}
 	k, err := cluster.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	ofRole := func(name string) []rbacv1.PolicyRule {
 		role := &rbacv1.Role{}
-		if err := k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-" + name}, role); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-" + name}, role))
 		return role.Rules
 	}
 	rules := ofRole("leader-election-role")
 	for _, name := range []string{"manager-role", "metrics-auth-role"} {
 		role := &rbacv1.ClusterRole{}
-		if err := k.Get(ctx, client.ObjectKey{Name: "memcached-operator-" + name}, role); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, k.Get(ctx, client.ObjectKey{Name: "memcached-operator-" + name}, role))
 		rules = append(rules, role.Rules...)
 	}
 	// The cluster has the CRDs of prometheus-operator in one test only. The tests of controllers/monitoring have them, and the operator's roles.
@@ -71,9 +66,7 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 		t.Fatalf("the operator's roles give %d rights, which cannot be all: %v", len(rights), rights)
 	}
 	requests, err := cluster.OperatorRequests(ctx, since)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	used := map[string]bool{}
 	for _, r := range requests {
 		used[right(r.Verb, r.Group, r.Resource)] = true

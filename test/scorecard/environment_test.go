@@ -15,13 +15,12 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)))
 	e := &environment{Cluster: &cluster.Cluster{WithWatch: fake.NewClientBuilder().WithScheme(scheme).Build()}, began: time.Now()}
 	failure := errors.New("failed")
 	interrupted, cancel := context.WithCancel(t.Context())
@@ -30,9 +29,7 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "claim"}},
 			&v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "backup"}},
 		} {
-			if err := e.createObject(ctx, o); err != nil {
-				t.Fatal(err)
-			}
+			pods.Must(t, e.createObject(ctx, o))
 		}
 		cancel()
 		return failure
@@ -42,9 +39,7 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	}
 	var claims corev1.PersistentVolumeClaimList
 	var backups v1beta1.MemcachedBackupList
-	if err := errors.Join(e.List(t.Context(), &claims), e.List(t.Context(), &backups)); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, errors.Join(e.List(t.Context(), &claims), e.List(t.Context(), &backups)))
 	if len(claims.Items) != 0 || len(backups.Items) != 0 {
 		t.Errorf("%d claims and %d backups are left", len(claims.Items), len(backups.Items))
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,17 +76,11 @@ func TestOutputIsOneResultWhateverIsWrong(t *testing.T) {
 
 func TestConfigurationNamesEveryTestAndTheProgram(t *testing.T) {
 	content, err := os.ReadFile(root + "/bundle/tests/scorecard/config.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	var config v1alpha3.Configuration
-	if err := yaml.UnmarshalStrict(content, &config); err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, yaml.UnmarshalStrict(content, &config))
 	dockerfile, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	entrypoint := regexp.MustCompile(`(?m)^ENTRYPOINT \["(.*)"\]$`).FindSubmatch(dockerfile)
 	if entrypoint == nil {
 		t.Fatal("the Dockerfile has no ENTRYPOINT")

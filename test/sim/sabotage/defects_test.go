@@ -69,8 +69,8 @@ var defects = []defect{
 	{"the list has a shard that copies its items", "controllers/memcached/resources/scaling.go", []edit{{"return Sizes{max(from, to), from, from}", "return Sizes{max(from, to), to, max(from, to)}"}}},
 	{"a shard is deleted before the others have its items", "controllers/memcached/resources/scaling.go", []edit{{"		return Sizes{max(from, to), to, max(from, to)}", "		return Sizes{to, to, to}"}}},
 	{"scaling doesn't wait for the shards", plan + "scaling.go", []edit{{"case !isReached, scaling.Step", "case isReached && r.targets < 0, scaling.Step"}}},
-	{"an operator that has read an old status withdraws a request", "controllers/memcached/observe.go", []edit{{
-		"equality.Semantic.DeepEqual(latest.Status.Scaling, m.Status.Scaling), err", "equality.Semantic.DeepEqual(m.Status, m.Status), err",
-	}, {"latest.ResourceVersion == m.ResourceVersion", `latest.ResourceVersion != ""`}}},
+	{"an operator that has read an old Memcached acts by it", "controllers/memcached/controller.go", []edit{{
+		"current, err := r.observer().specIsCurrent(ctx, m)", "current, err := true, error(nil)",
+	}, {"err := apiserver.EnsureFresh(ctx, r.APIReader, m)", "err := error(nil)"}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadyShards == size:", "case s.ReadyShards >= size-1:"}}},
 }

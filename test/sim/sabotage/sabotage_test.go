@@ -5,6 +5,7 @@ package sabotage
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,13 +54,9 @@ func TestDefectsOccurInTheSource(t *testing.T) {
 func (d defect) source(t *testing.T) (file, content string) {
 	t.Helper()
 	file, err := filepath.Abs("../../../" + d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	content = string(raw)
 	for _, e := range d.edits {
 		if n := strings.Count(content, e.old); n != 1 {
@@ -77,13 +74,9 @@ func (d defect) build(t *testing.T) string {
 	folder := t.TempDir()
 	changed, overlay, binary := filepath.Join(folder, "changed.go"), filepath.Join(folder, "overlay.json"), filepath.Join(folder, "sim.test")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods.Must(t, err)
 	for name, content := range map[string][]byte{changed: []byte(source), overlay: replace} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		pods.Must(t, os.WriteFile(name, content, 0o600))
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay="+overlay, "-o", binary, "..").CombinedOutput(); err != nil {
 		t.Fatalf("%s does not build: %v\n%s", d.name, err, out)
