@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,9 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 			s.UpdatedShards++
 		}
 		key := resources.Key{Kind: resources.KindService, Name: status.Name}
-		if service, exists := obs.Objects[key]; exists && service.Owner == observation.Ours || res.Applied[key] {
+		service, exists := obs.Objects[key]
+		isListed := !exists && slices.Contains(m.Status.Servers, p.Servers[ordinal]) // clients know the shard, whose Service will be there again
+		if exists && service.Owner == observation.Ours || isListed || res.Applied[key] {
 			s.Servers = append(s.Servers, p.Servers[ordinal])
 		}
 	}
