@@ -25,6 +25,9 @@ import (
 // retryAfter is how long a failed preflight pod is kept before the check is repeated.
 const retryAfter = 5 * time.Minute
 
+// Verdict begins the message of a check that failed.
+const Verdict = "preflight check failed"
+
 // Result is the progress of the check on all nodes that need it.
 type Result struct {
 	Progress rollout.Progress
@@ -54,7 +57,7 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil && progress != rollout.Refused {
 				message = fmt.Sprintf("the preflight check on node %s had no result, and is repeated: %s", pods[i].Spec.NodeName, problem.Message)
 			} else if problem != nil {
-				message = fmt.Sprintf("preflight check failed on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
+				message = fmt.Sprintf(Verdict+" on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
 				r.Problem = cmp.Or(r.Problem, problem)
 			}
 		} else if !slices.ContainsFunc(r.Create, func(o resources.Object) bool { return o.Key == want.Key }) {

@@ -113,7 +113,7 @@ func TestUpdateWhoseNextPodIsRejectedSaysSo(t *testing.T) {
 
 // Tools that wait, and alerts, would otherwise see a healthy Memcached each time.
 func TestVerdictOnAnImageHoldsWhileTheCheckIsRepeated(t *testing.T) {
-	verdict := metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonImageUnusable, Message: "no memcached in this image"}
+	verdict := metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonImageUnusable, Message: "preflight check failed on node node1: no memcached in this image"}
 	for name, c := range map[string]struct {
 		change func(*plantest.Shard, *rollout.Decision)
 		holds  bool
@@ -125,8 +125,8 @@ func TestVerdictOnAnImageHoldsWhileTheCheckIsRepeated(t *testing.T) {
 			f.Memcached.Status.Conditions[0].Status = metav1.ConditionFalse
 		}, false},
 		"it was the first check": {func(f *plantest.Shard, _ *rollout.Decision) { f.Memcached.Status.Update = nil }, false},
-		"something else was wrong": {func(f *plantest.Shard, _ *rollout.Decision) {
-			f.Memcached.Status.Conditions[0].Reason = v1beta1.ReasonNodeLost
+		"a shard had no node": {func(f *plantest.Shard, _ *rollout.Decision) {
+			f.Memcached.Status.Conditions[0].Message = "shard cache-1: no node"
 		}, false},
 		"another gate was the cause": {func(f *plantest.Shard, _ *rollout.Decision) {
 			f.Memcached.Status.Update.Gate = v1beta1.Gate(rollout.GateScaling)

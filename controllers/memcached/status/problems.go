@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -150,9 +152,8 @@ func secretProblem(obs *observation.Observation) *shard.Problem {
 func lastVerdict(obs *observation.Observation, d rollout.Decision) *shard.Problem {
 	m := obs.Memcached
 	last, u := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionDegraded), m.Status.Update
-	verdicts := []string{v1beta1.ReasonImageCannotBePulled, v1beta1.ReasonImageUnusable, v1beta1.ReasonVersionMismatch, v1beta1.ReasonVersionUnsupported, v1beta1.ReasonUnschedulable}
 	if d.Gate != rollout.GateImageNotVerified || u == nil || u.Gate != v1beta1.Gate(d.Gate) || u.Revision != obs.UpdateRevision.Hash() ||
-		last == nil || last.Status != metav1.ConditionTrue || !slices.Contains(verdicts, last.Reason) {
+		last == nil || last.Status != metav1.ConditionTrue || !strings.HasPrefix(last.Message, preflight.Verdict) {
 		return nil
 	}
 	return &shard.Problem{Reason: last.Reason, Message: last.Message}
