@@ -580,6 +580,18 @@ func TestReplicaSetKeepsTwoPodsUntilItHasCountedTheEndOfOne(t *testing.T) {
 	}
 }
 
+// With two replicas, the third pod would stay, and drains of all shards wait for it.
+func TestPausedHandoverLeavesOnePod(t *testing.T) {
+	obs := plantest.Running(t, 2)
+	obs.Memcached.Spec.Paused = true
+	plantest.Read(obs)
+	set := obs.ReplicaSet("cache-1")
+	set.ResourceVersion, set.Spec.Replicas, set.Status.Replicas = "another", ptr.To[int32](2), 1 // the former pod was deleted and counted
+	if got := describe(plantest.Plan(obs).Actions); !slices.Contains(got, "update ReplicaSet cache-1") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPlanKnowsWhatDisturbsClients(t *testing.T) {
 	obs := plantest.Running(t, 2)
 	for what, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -71,6 +72,11 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 			keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: m.Name}}
 			if p.Decision.Step != rollout.StepNone {
 				keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
+			}
+			for i := range shards { // a pod that has taken over stays alone
+				if s := &shards[i]; s.Next == nil && s.IsReady && s.Active.DeletionTimestamp == nil && ptr.Deref(s.Set.Spec.Replicas, 1) > 1 && !desired[s.Ordinal].Surge {
+					keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: s.Name})
+				}
 			}
 			all = append(all, step, planResources(obs, build, desired, false, keys...).Actions)
 		} else {
