@@ -90,7 +90,7 @@ func ParseOptions(getenv func(string) string, operatorNamespace string) (Options
 	default:
 		return o, fmt.Errorf("MONITORING is %q: set it to auto or off, or unset it", mode)
 	}
-	if interval, err := time.ParseDuration(o.Interval); o.Interval != "" && (!durationPattern.MatchString(o.Interval) || err != nil || interval > maxInterval) {
+	if interval, err := time.ParseDuration(o.Interval); o.Interval != "" && !o.Disabled && (!durationPattern.MatchString(o.Interval) || err != nil || interval > maxInterval) {
 		return o, fmt.Errorf("MONITORING_INTERVAL is %q: set it to a duration of at most 2m, such as 30s, or unset it", o.Interval)
 	}
 	for label := range strings.SplitSeq(getenv("MONITORING_LABELS"), ",") {
