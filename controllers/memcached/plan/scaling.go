@@ -58,7 +58,7 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 			}
 		}
 		p.Status, p.Actions.RequeueAfter = current, scalingPoll
-		if isHashedAnew(obs, p.requests) { // the pods keep their requests until the status says what follows
+		if isOutdated(obs, current, p.requests) { // the pods keep their requests until the status says what follows
 			if current.Step == v1beta1.ScalingCopying {
 				p.Status = beginScaling(m, current.From, obs.Now)
 			} else {
@@ -94,14 +94,19 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 	return p
 }
 
-// isHashedAnew reports whether a pod has the request of this change with other servers or another ring than now. An agent verifies a ring
-// only before it copies by it, and would delete by another one the items that clients use.
-func isHashedAnew(obs *observation.Observation, requests map[int]string) bool {
+// isOutdated reports whether a pod has the request of this change with other servers or another ring than now, as an agent verifies a ring
+// only before it copies by it: it would delete by another one the items that clients use. Or whether a new shard, which the operator didn't
+// see when this change began, copies for an earlier one, and so has items of other keys.
+func isOutdated(obs *observation.Observation, current *v1beta1.ScalingStatus, requests map[int]string) bool {
 	for ordinal, request := range requests {
 		want, _ := agentwire.ParseScaling(request)
 		for _, pod := range obs.Pods[obs.Names[ordinal]] {
 			has, _ := agentwire.ParseScaling(pod.Annotations[annotations.Scaling])
-			if has != nil && has.ID == want.ID && (has.Ring != want.Ring || !slices.Equal(has.From, want.From) || !slices.Equal(has.To, want.To)) {
+			switch {
+			case has == nil || has.ID == "" || pod.DeletionTimestamp != nil:
+			case has.ID == want.ID && (has.Ring != want.Ring || !slices.Equal(has.From, want.From) || !slices.Equal(has.To, want.To)):
+				return true
+			case has.ID != want.ID && current.Step == v1beta1.ScalingCopying && ordinal >= int(current.From):
 				return true
 			}
 		}

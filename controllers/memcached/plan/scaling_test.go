@@ -407,6 +407,17 @@ func TestAnotherHashingEndsTheChangeThatAgentsHaveBegun(t *testing.T) {
 	}
 }
 
+// An operator that didn't see the shard began the next change. The shard has items of keys that aren't its own now.
+func TestNewShardOfAnEarlierChangeIsReplaced(t *testing.T) {
+	for step, want := range map[v1beta1.ScalingStep]v1beta1.ScalingStep{v1beta1.ScalingCopying: v1beta1.ScalingPreparing, v1beta1.ScalingPublishing: v1beta1.ScalingPublishing} {
+		obs := during(t, 2, 4, step)
+		obs.Pods["cache-2"][0].Annotations[annotations.Scaling] = agentwire.Scaling{ID: "2-3", Step: agentwire.ScalingCopy}.String()
+		if s := plantest.Plan(obs).Scaling.Status; s.Step != want || s.From != 2 || s.To != 4 || (s.ID == "id") != (want == step) {
+			t.Errorf("%s: %+v", step, s)
+		}
+	}
+}
+
 // While shards leave, the others have a label: their pods from the beginning, and the headless Service selects it from the publication
 // until no pod of the leaving ones serves.
 func TestRecordsContainNoShardThatLeaves(t *testing.T) {
