@@ -30,7 +30,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 
 	pod := s.Pods("cache")["cache-0"]
 	s.Must(k.Delete(s.Ctx, &pod))
-	s.replaced("cache", 0, pod)
+	s.Replaced("cache", 0, pod)
 	s.Gone(&pod, pod.Name)
 	m := s.Updated("cache")
 	s.handedOver("deletion", m, 0, sets[0], size)

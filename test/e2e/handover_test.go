@@ -48,7 +48,7 @@ func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 		for _, ordinal := range step.ordinals {
 			name := cluster.ShardName("cache", ordinal)
 			pod := before[name]
-			m := s.replaced("cache", ordinal, pod)
+			m := s.Replaced("cache", ordinal, pod)
 			s.handedOver(step.what, m, ordinal, sets[ordinal], size)
 			s.Event("cache", v1beta1.EventShardHandedOver, name, s.Shard(m, ordinal).PodName)
 			s.Gone(&pod, pod.Name)
@@ -68,7 +68,7 @@ func TestPodThatIsSoonKilledHandsOverTheItemsUsedLast(t *testing.T) {
 		s.Must(s.Items("cache", 0, size).Fill())
 		set, pod := s.Written("cache", 0, last), s.Pods("cache")["cache-0"]
 		s.Must(k.Delete(s.Ctx, &pod, client.GracePeriodSeconds(20+7*attempt)))
-		m := s.replaced("cache", 0, pod)
+		m := s.Replaced("cache", 0, pod)
 		s.Logf("of %d items, %d are handed over: %s", size, s.Shard(m, 0).Items, s.Shard(m, 0).StartResult)
 		if s.Shard(m, 0).StartResult == v1beta1.StartHandedOver || attempt == 2 {
 			s.handedOver("deletion", m, 0, set, last)

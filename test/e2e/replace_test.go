@@ -1,15 +1,12 @@
 package e2e
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -36,7 +33,7 @@ func TestShardsStartEmptyWithoutAHandoverAndFailNoConnection(t *testing.T) {
 	}
 	pod := s.Pods("cache")["cache-0"]
 	s.Must(k.Delete(s.Ctx, &pod))
-	m := s.replaced("cache", 0, pod)
+	m := s.Replaced("cache", 0, pod)
 	s.Gone(&pod, pod.Name)
 	empty(m, 0, pod)
 	s.Untouched("cache", other)
@@ -63,20 +60,4 @@ func TestShardsStartEmptyWithoutAHandoverAndFailNoConnection(t *testing.T) {
 	}
 	h.Says(all.Progress(), v1beta1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
 	s.Event("cache", v1beta1.EventUpdateFinished, "updated 2 shards")
-}
-
-// replaced waits until a shard serves from another pod than before, the status
-// describes how it started, and all is up to date.
-func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1beta1.Memcached {
-	s.Helper()
-	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1beta1.Memcached) error {
-		if slices.Contains(m.Status.Nodes, before.Name) {
-			return fmt.Errorf("pods are %v", m.Status.Nodes)
-		}
-		if id := s.Shard(m, ordinal).ContainerID; id == "" || id == shard.ContainerID(&before) {
-			return fmt.Errorf("the status describes the start of container %q", id)
-		}
-		return nil
-	})
-	return s.Available(name)
 }

@@ -129,7 +129,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("after another image", config)
 	pod := s.Pods("cache")[cluster.ShardName("cache", 1)]
 	s.Must(k.Delete(s.Ctx, &pod))
-	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.StartResult != v1beta1.StartHandedOver || shard.Items != perShard {
+	if shard := s.Shard(s.Replaced("cache", 1, pod), 1); shard.StartResult != v1beta1.StartHandedOver || shard.Items != perShard {
 		t.Errorf("the status of the shard is %+v", shard)
 	}
 	check("after a handover", config)

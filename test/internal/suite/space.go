@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -159,6 +161,22 @@ func (s *Space) Await(name, what string, check func(*v1beta1.Memcached) error) *
 	m, err := K.Await(s.Ctx, s.Key(name), what, check)
 	s.Must(err)
 	return m
+}
+
+// Replaced waits until a shard serves from another pod than before, the status
+// describes how it started, and all is up to date.
+func (s *Space) Replaced(name string, ordinal int, before corev1.Pod) *v1beta1.Memcached {
+	s.Helper()
+	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1beta1.Memcached) error {
+		if slices.Contains(m.Status.Nodes, before.Name) {
+			return fmt.Errorf("pods are %v", m.Status.Nodes)
+		}
+		if id := s.Shard(m, ordinal).ContainerID; id == "" || id == shard.ContainerID(&before) {
+			return fmt.Errorf("the status describes the start of container %q", id)
+		}
+		return nil
+	})
+	return s.Available(name)
 }
 
 // Eventually waits until check returns nil.
