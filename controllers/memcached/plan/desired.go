@@ -1,7 +1,6 @@
 package plan
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -9,6 +8,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/podresult"
 )
 
 // desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
@@ -81,7 +81,7 @@ func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decisi
 func awaitsCount(s *shard.State) bool {
 	live := 0
 	for _, pod := range s.Pods {
-		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+		if pod.DeletionTimestamp == nil && !podresult.IsFinished(pod) {
 			live++
 		}
 	}
