@@ -33,7 +33,8 @@ func dump(t *testing.T, address string) (end func(), err error) {
 // dumped starts a memcached with so many items, and a dump of them that is not read.
 func dumped(t *testing.T, version string, items int, arguments ...string) (server *pods.Cache, end func()) {
 	t.Helper()
-	server = pods.StartCache(t, version, append([]string{"-m", "256"}, arguments...)...)
+	// With a hash table that needn't grow: before 1.6.28 a dump that begins just then never ends (see protocol.ReadDump).
+	server = pods.StartCache(t, version, append([]string{"-m", "256", "-o", "hashpower=18"}, arguments...)...)
 	var text strings.Builder
 	for i := range items {
 		fmt.Fprintf(&text, "ms a-key-of-some-length-%0100d 1 q\r\nv\r\n", i)

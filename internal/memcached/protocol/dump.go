@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 // DumpRequest requests the names of all keys in the hash table: a dump of the LRUs
@@ -129,11 +131,11 @@ func (s Server) dump(ctx context.Context, timeout time.Duration, visit func(List
 	return ReadDump(bounded, r, general, visit)
 }
 
-// ReadDump visits all items, unless the stats that were just read show that memcached crawls: ErrBusy. memcached has an answer
-// for that too, but while the client of another dump doesn't read, the thread that gets the request stands still with all
-// its connections. w and r are of one connection.
+// ReadDump visits all items, unless the stats that were just read show that memcached crawls, or that a dump could stop it:
+// ErrBusy. memcached has an answer for the first too, but while the client of another dump doesn't read, the thread that gets
+// the request stands still with all its connections. w and r are of one connection.
 func ReadDump(w io.Writer, r *bufio.Reader, general Stats, visit func(Listed) error) error {
-	if general.int("lru_crawler_running") != 0 {
+	if general.int("lru_crawler_running") != 0 || general.growsNext() {
 		return ErrBusy
 	}
 	if _, err := io.WriteString(w, DumpRequest); err != nil {
@@ -151,6 +153,13 @@ func ReadDump(w io.Writer, r *bufio.Reader, general Stats, visit func(Listed) er
 			return err
 		}
 	}
+}
+
+// growsNext returns whether memcached is about to grow its hash table, which it does within a second. Before 1.6.28 the thread
+// that grows it then waits for the one that dumps, which waits for it, forever (https://github.com/memcached/memcached/commit/788f592f4).
+func (s Stats) growsNext() bool {
+	power := s.int("hash_power_level")
+	return power > 0 && s.int("curr_items") > 3<<power/2 && slab.IsBefore(s["version"], 1, 6, 28)
 }
 
 func dumpError(line []byte) error {

@@ -153,6 +153,22 @@ func TestDumpStartsAgainWhileMemcachedCannotListItsKeys(t *testing.T) {
 	}
 }
 
+func TestDumpWaitsUntilTheHashTableHasGrown(t *testing.T) {
+	t.Parallel()
+	stats := func(version string, power int) string {
+		return fmt.Sprintf("STAT version %s\r\nSTAT curr_items 98305\r\nSTAT hash_power_level %d\r\nEND\r\n", version, power)
+	}
+	for version, answers := range map[string][]string{
+		"1.6.27": {stats("1.6.27", 16), stats("1.6.27", 17), "END\r\n"},
+		"1.6.28": {stats("1.6.28", 16), "END\r\n"},
+	} {
+		// An answer to another request is malformed.
+		if err := serve(t, answers...).Dump(t.Context(), time.Minute, func(Listed) error { return nil }); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
 func TestDumpStops(t *testing.T) {
 	t.Parallel()
 	errEnd := errors.New("end")
