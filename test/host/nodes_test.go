@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,17 +19,40 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
+// The nodes of these tests, which add and remove them. Only pods of a Memcached that is onWorkers run there.
 const (
-	firstNode  = "node1"
-	secondNode = "node2"
+	firstNode  = "node2"
+	secondNode = "node3"
+	workers    = "memcached-operator.io/worker" // their label and taint
 )
+
+// addingNodes belongs to the test that uses them.
+var addingNodes sync.Mutex
+
+// withNode is the space of a test beside others, with the first node.
+func withNode(t *testing.T) *space {
+	t.Helper()
+	rest.events.Add(1)
+	t.Cleanup(rest.events.Done)
+	t.Parallel()
+	addingNodes.Lock()
+	t.Cleanup(addingNodes.Unlock)
+	s := newSpace(t)
+	s.addNode(firstNode)
+	return s
+}
+
+func onWorkers(spec *v1beta1.MemcachedSpec) {
+	spec.Pod.NodeSelector = map[string]string{workers: ""}
+	spec.Pod.Tolerations = append(spec.Pod.Tolerations, corev1.Toleration{Key: workers, Operator: corev1.TolerationOpExists})
+}
 
 // While there is no other node, the pod stays and the status says what is missing. A drain of the other node waits for the
 // move back.
 func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	const size = 10_000
-	s := newSpace(t)
-	spec := suite.Small(1, suite.Handover(v1beta1.HandoverAvailable))
+	s := withNode(t)
+	spec := suite.Small(1, suite.Handover(v1beta1.HandoverAvailable), onWorkers)
 	m := s.Serve("cache", spec)
 	set, stop, stopEndpoints := s.Written("cache", 0, size), s.Probes("cache", 1), s.EndpointProbes("cache", 1)
 	pod := s.Shard(m, 0).PodName
@@ -51,7 +75,7 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 		}
 		return nil
 	})
-	s.addNode()
+	s.addNode(secondNode)
 	m = s.Updated("cache")
 	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.StartResult != v1beta1.StartHandedOver {
 		t.Errorf("the shard's status is %+v", shard)
@@ -78,10 +102,10 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 // mode Available without a failed connection.
 func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	const size = 10_000
-	s := newSpace(t)
-	s.addNode()
-	s.Apply("cache", suite.Small(2))
-	s.Apply("both", suite.Small(2, suite.Handover(v1beta1.HandoverAvailable)))
+	s := withNode(t)
+	s.addNode(secondNode)
+	s.Apply("cache", suite.Small(2, onWorkers))
+	s.Apply("both", suite.Small(2, suite.Handover(v1beta1.HandoverAvailable), onWorkers))
 	both, m := s.Available("both"), s.Available("cache")
 	for _, m := range []*v1beta1.Memcached{both, m} {
 		if on := shardsOn(m, firstNode); len(on) != 1 {
@@ -166,14 +190,14 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 }
 
 func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
-	s := newSpace(t)
-	s.addNode()
+	s := withNode(t)
+	s.addNode(secondNode)
 	// Kubernetes waits five minutes before it moves pods from a node that does not
 	// answer, unless they say otherwise. Until then the operator reports it, which may be late.
-	spec := suite.Small(3)
-	spec.Pod.Scheduling.Tolerations = []corev1.Toleration{{
+	spec := suite.Small(3, onWorkers)
+	spec.Pod.Tolerations = append(spec.Pod.Tolerations, corev1.Toleration{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(15)),
-	}}
+	})
 	m := s.Serve("cache", spec)
 	lost := shardsOn(m, secondNode)
 	if len(lost) == 0 || len(lost) == 3 {
@@ -204,13 +228,13 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	s.Untouched("cache", others)
 }
 
-// addNode starts a second node for the time of the test.
-func (s *space) addNode() {
+// addNode starts a node for the time of the test.
+func (s *space) addNode(name string) {
 	s.Helper()
-	_, err := cluster.Local(s.Ctx, "node", "add", secondNode)
+	_, err := cluster.Local(s.Ctx, "node", "add", name)
 	s.Must(err)
 	s.Finally(func(ctx context.Context) error {
-		_, err := cluster.Local(ctx, "node", "remove", secondNode)
+		_, err := cluster.Local(ctx, "node", "remove", name)
 		return err
 	})
 }

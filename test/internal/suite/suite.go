@@ -19,7 +19,7 @@ import (
 
 // parallel is the number of tests that run in parallel. Most wait most of the time; all at once would be slow where memory is
 // short.
-const parallel = "8"
+const parallel = "12"
 
 var (
 	// K is the cluster.

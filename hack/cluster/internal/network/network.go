@@ -50,6 +50,9 @@ func Number(n int) Node {
 // First is the node with the control plane.
 var First = Number(1)
 
+// WorkerLabel is the label and the taint of nodes that can come and go.
+const WorkerLabel = "memcached-operator.io/worker"
+
 // Worker returns the node of a name, if it is one that can come and go.
 func Worker(name string) (Node, error) {
 	for n := 2; n <= MaxNodes; n++ {

@@ -100,10 +100,15 @@ func (s Spec) components() []process.Component {
 	if s.Node.Number == 1 {
 		all = append(all, s.controlPlane()...)
 	}
+	kubelet := []string{
+		"--config=" + filepath.Join(s.Conf, "kubelet.yaml"), "--kubeconfig=" + s.pki(s.Node.Name+".conf"),
+		"--hostname-override=" + s.Node.Name, "--node-ip=" + s.Node.Addr,
+	}
+	if s.Node.Number > 1 { // a node that comes and goes takes only pods that want it
+		kubelet = append(kubelet, "--node-labels="+network.WorkerLabel+"=", "--register-with-taints="+network.WorkerLabel+"=:NoSchedule")
+	}
 	return append(all,
-		s.kubernetes("kubelet",
-			"--config="+filepath.Join(s.Conf, "kubelet.yaml"), "--kubeconfig="+s.pki(s.Node.Name+".conf"),
-			"--hostname-override="+s.Node.Name, "--node-ip="+s.Node.Addr),
+		s.kubernetes("kubelet", kubelet...),
 		s.kubernetes("kube-proxy",
 			"--config="+filepath.Join(s.Conf, "kube-proxy.yaml"), "--hostname-override="+s.Node.Name),
 	)
