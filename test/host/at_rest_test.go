@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -30,11 +29,8 @@ const (
 	operatorMemory = 64 << 20
 )
 
-// rest is the namespace of idle Memcacheds. The first test that needs
-// them creates them, and the time in which nothing may be written to them begins.
+// rest is the namespace of idle Memcacheds, and since when nothing may be written to them.
 var rest struct {
-	once      sync.Once
-	created   string
 	namespace string
 	made      time.Time
 	idleSince time.Time
@@ -48,13 +44,13 @@ var rest struct {
 	releases int
 }
 
-// atRest returns the space of the idle Memcacheds.
+// atRest returns the space of the idle Memcacheds, which the first test that needs them creates.
 func atRest(t *testing.T) *space {
 	t.Helper()
-	rest.once.Do(func() {
+	if rest.namespace == "" {
 		s := &space{suite.NewKept(t)}
+		atEnd = append(atEnd, func(ctx context.Context) error { return suite.Delete(ctx, s.Namespace) })
 		rest.made = time.Now()
-		rest.created = s.Namespace
 		for i := range restCount {
 			// with a version, as other tests change the default image
 			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1, suite.Version(defaultVersion)))
@@ -65,32 +61,8 @@ func atRest(t *testing.T) *space {
 		t.Logf("%d Memcacheds available %s after the first was applied", restCount, time.Since(rest.made).Round(time.Second))
 		rest.idleSince = time.Now()
 		rest.namespace = s.Namespace
-	})
-	if rest.namespace == "" {
-		t.Fatalf("the %d idle Memcacheds were not available", restCount)
 	}
 	return (&space{&suite.Space{Namespace: rest.namespace}}).in(t)
-}
-
-// This file's name puts the test first, so that the window of the next one passes
-// while the others run.
-func TestOperatorUsesAtMost64MiB(t *testing.T) {
-	s := atRest(t)
-	// The garbage of their creation is collected and returned to the system within minutes.
-	s.Eventually(fmt.Sprintf("the operator takes at most %.0f MiB", float64(operatorMemory)/(1<<20)), func(context.Context) error {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process(s.operatorPod(), "/manager\x00")))
-		s.Must(err)
-		var resident float64
-		_, rss, _ := strings.Cut(string(status), "\nVmRSS:")
-		_, err = fmt.Sscan(rss, &resident)
-		s.Must(err)
-		resident *= 1 << 10
-		s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
-		if resident > operatorMemory {
-			return fmt.Errorf("it takes %.1f MiB", resident/(1<<20))
-		}
-		return nil
-	})
 }
 
 // tookOver waits until the idle Memcacheds are those of the operator of another
@@ -124,13 +96,12 @@ func await(t *testing.T, others *sync.WaitGroup) {
 	others.Wait()
 }
 
-// In the window the operator is restarted, removed and exchanged by other tests.
-// That must cost no write either, but one a shard for each other release.
+// This file's name puts the test first, so that the window passes while the others run. In it the operator is restarted,
+// removed and exchanged. That must cost no write either, but one a shard for each other release.
 func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
+	s := atRest(t)
 	t.Parallel() // after all tests that aren't
 	await(t, &rest.others)
-	s := atRest(t)
-	s.Finally(func(ctx context.Context) error { return suite.Delete(ctx, rest.namespace) })
 	time.Sleep(time.Until(rest.idleSince.Add(restWindow))) //nolint:forbidigo // the window in which nothing is written
 	before, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.made)
 	s.Must(err)

@@ -26,7 +26,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -103,15 +102,12 @@ func (h *helm) uninstall() error {
 // From the release before, which is built from its sources, and back.
 func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServes(t *testing.T) {
 	s := newSpace(t)
-	image, err := k.OperatorImage(s.Ctx)
-	s.Must(err)
 	root, err := cluster.Root()
 	s.Must(err)
+	made := s.releases()
+	image, before := made.inWork.Operator, made.before
 	h := s.helm()
 	s.ReturnsOperator(image, func(context.Context) error { return h.uninstall() })
-	s.Must(h.from(root, image))
-	before, err := olm.Before(s.Ctx, s.TempDir(), olm.Release{Version: h.chart.AppVersion()})
-	s.Must(err)
 	s.Must(h.from(before.Source, before.Operator))
 
 	s.Must(errors.Join(h.uninstall(), k.InstallFrom(s.Ctx, before.Source, before.Operator))) // the former of a run that was interrupted

@@ -163,8 +163,7 @@ func (s *space) rolledBack(name, shardName string, before map[string]cluster.Lif
 	return lives
 }
 
-// named returns the name of an image that says that it holds a version, and that no
-// other test and no other run has.
+// named returns the name of an image that says that it holds a version, and that no other test and no other run has.
 func (s *space) named(name, version string) string {
 	sum := sha256.Sum256([]byte(s.Namespace))
 	return fmt.Sprintf("docker.io/library/memcached-%s:%s-%x", name, version, sum[:4])

@@ -16,10 +16,13 @@ var (
 	versions       []string
 )
 
+// atEnd is done after the last test.
+var atEnd []func(context.Context) error
+
 func TestMain(m *testing.M) {
 	code := suite.Run(m, func() { k, defaultVersion, versions = suite.K, suite.DefaultVersion, suite.Versions })
-	if rest.created != "" {
-		if err := suite.Delete(context.Background(), rest.created); err != nil {
+	for _, do := range atEnd {
+		if err := do(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,17 +27,12 @@ const (
 	catalogNow    = "ghcr.io/memcached-operator/memcached-operator-catalog:test-now"
 )
 
-// lifecycle is the operator's life with OLM, one part after the other, while a
-// cache is served whose pods nothing may touch.
+// lifecycle is the operator's life with OLM, one part after the other, while a cache is served whose pods nothing may touch.
 type lifecycle struct {
 	*suite.Space // of the part that runs
-	olm.OLM
+	*releases
 	whole *suite.Space
-	// before is the newest release of those that were cut before the unreleased one.
-	before, inWork olm.Release
-	// released has the release before, and all the newest one as well.
-	released, all *operatorsv1alpha1.CatalogSource
-	cache         *suite.Kept
+	cache *suite.Kept
 	// since is when the operator that is installed was.
 	since *time.Time
 }
@@ -84,41 +80,59 @@ func (l *lifecycle) startsWithoutWarning() {
 	}
 }
 
-// lifecycle takes the operator away that the other tests use, until the end of
-// the test, and puts two releases and their catalogs on the cluster.
-func (s *space) lifecycle() *lifecycle {
+// releases are on the cluster, with catalogs.
+type releases struct {
+	olm.OLM
+	// before is the newest release of those that were cut before the unreleased one.
+	before, inWork olm.Release
+	// released has the release before, and all the newest one as well.
+	released, all *operatorsv1alpha1.CatalogSource
+}
+
+var made *releases
+
+// releases puts them on the cluster, with the operator that runs there as the newest. The first test that needs one of them makes
+// all, since it takes half a minute until a catalog is served.
+func (s *space) releases() *releases {
 	s.Helper()
+	if made != nil {
+		return made
+	}
 	image, err := k.OperatorImage(s.Ctx)
 	s.Must(err)
 	_, err = cluster.Local(s.Ctx, "olm", "up")
 	s.Must(err)
-	o, err := olm.On(k, cluster.OperatorNamespace)
+	scratch, err := os.MkdirTemp("", "releases-")
 	s.Must(err)
-	l := &lifecycle{Space: s.Space, whole: s.Space, OLM: o, cache: &suite.Kept{}, since: ptr.To(time.Now())}
-	scratch := s.TempDir()
-	l.inWork, err = olm.InWork(s.Ctx, scratch, image)
+	atEnd = append(atEnd, func(context.Context) error { return os.RemoveAll(scratch) })
+	r := &releases{}
+	r.OLM, err = olm.On(k, cluster.OperatorNamespace)
 	s.Must(err)
-	l.before, err = olm.Before(s.Ctx, scratch, l.inWork)
+	r.inWork, err = olm.InWork(s.Ctx, scratch, image)
 	s.Must(err)
-	s.Logf("from %s, built from %s, to %s, built from %s", l.before.CSV(), l.before.Built, l.inWork.CSV(), l.inWork.Built)
-	// It takes half a minute until a catalog is served.
-	l.released = l.catalog(scratch, catalogBefore, l.before)
-	l.all = l.catalog(scratch, catalogNow, l.before, l.inWork)
+	r.before, err = olm.Before(s.Ctx, scratch, r.inWork)
+	s.Must(err)
+	s.Logf("%s is built from %s, %s from %s", r.before.CSV(), r.before.Built, r.inWork.CSV(), r.inWork.Built)
+	catalog := func(image string, of ...olm.Release) *operatorsv1alpha1.CatalogSource {
+		s.Must(olm.LoadCatalog(s.Ctx, scratch, image, of...))
+		source, err := r.AddCatalog(s.Ctx, image)
+		s.Must(err)
+		atEnd = append(atEnd, func(ctx context.Context) error { return k.Delete(ctx, source) })
+		return source
+	}
+	r.released, r.all = catalog(catalogBefore, r.before), catalog(catalogNow, r.before, r.inWork)
+	made = r
+	return r
+}
 
-	s.ReturnsOperator(image, l.Remove)
+// lifecycle takes the operator away that the other tests use, until the end of the test.
+func (s *space) lifecycle() *lifecycle {
+	s.Helper()
+	l := &lifecycle{Space: s.Space, releases: s.releases(), whole: s.Space, cache: &suite.Kept{}, since: ptr.To(time.Now())}
+	s.ReturnsOperator(l.inWork.Operator, l.Remove)
 	s.Must(k.Uninstall(s.Ctx))
 	*l.since = time.Now()
 	return l
-}
-
-// catalog puts a catalog of releases on the cluster until the end of the test.
-func (l *lifecycle) catalog(scratch, image string, releases ...olm.Release) *operatorsv1alpha1.CatalogSource {
-	l.Helper()
-	l.Must(olm.LoadCatalog(l.Ctx, scratch, image, releases...))
-	source, err := l.AddCatalog(l.Ctx, image)
-	l.Must(err)
-	l.Finally(func(ctx context.Context) error { return k.Delete(ctx, source) })
-	return source
 }
 
 func (l *lifecycle) refusesOneNamespace() {
@@ -150,8 +164,7 @@ func (l *lifecycle) fills() {
 	*l.cache = l.Filled("cache", 3, 10_000)
 }
 
-// holdsBack has a Memcached whose change cannot end, as one of its shards may not
-// be removed.
+// holdsBack has a Memcached whose change cannot end, as one of its shards may not be removed.
 func (l *lifecycle) holdsBack() {
 	l.Serve("other", suite.Small(2))
 	l.Must(l.hold(l.Ctx, "other-1", true))
@@ -211,8 +224,7 @@ func (l *lifecycle) upgrades() {
 	stop()
 }
 
-// acts ends the test unless the operator that runs now does its work and did not
-// change the cache.
+// acts ends the test unless the operator that runs now does its work and did not change the cache.
 func (l *lifecycle) acts() {
 	l.Helper()
 	m, err := k.Memcached(l.Ctx, l.Key("other"))

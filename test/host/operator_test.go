@@ -48,9 +48,8 @@ func TestKilledOperatorFinishesUpdate(t *testing.T) {
 	s.Must(k.OperatorReady(s.Ctx))
 }
 
-// operatorPod waits until one operator runs and none of before is left, and
-// returns its pod. The Deployment's status may not know yet of a pod that was
-// deleted.
+// operatorPod waits until one operator runs and none of before is left, and returns its pod. The Deployment's status may not
+// know yet of a pod that was deleted.
 func (s *space) operatorPod() corev1.Pod {
 	s.Helper()
 	var pods []corev1.Pod
@@ -150,4 +149,23 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 			t.Errorf("a pod was written to: %s", w)
 		}
 	}
+}
+
+func TestOperatorUsesAtMost64MiB(t *testing.T) {
+	s := atRest(t)
+	// Garbage is collected and returned to the system within minutes, and an operator that has just started has little.
+	s.Eventually(fmt.Sprintf("the operator takes at most %.0f MiB", float64(operatorMemory)/(1<<20)), func(context.Context) error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process(s.operatorPod(), "/manager\x00")))
+		s.Must(err)
+		var resident float64
+		_, rss, _ := strings.Cut(string(status), "\nVmRSS:")
+		_, err = fmt.Sscan(rss, &resident)
+		s.Must(err)
+		resident *= 1 << 10
+		s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
+		if resident > operatorMemory {
+			return fmt.Errorf("it takes %.1f MiB", resident/(1<<20))
+		}
+		return nil
+	})
 }

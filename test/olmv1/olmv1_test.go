@@ -45,8 +45,7 @@ const (
 
 var k *cluster.Cluster
 
-// lifecycle is the operator's life with OLM v1, one part after the other, while a
-// cache is served whose pods nothing may touch.
+// lifecycle is the operator's life with OLM v1, one part after the other, while a cache is served whose pods nothing may touch.
 type lifecycle struct {
 	*suite.Space // of the part that runs
 	whole        *suite.Space
@@ -81,9 +80,8 @@ func TestOLMv1InstallsAndUpgradesWithItsInstallersPermissions(t *testing.T) {
 	}
 }
 
-// newLifecycle puts two releases and their catalog on the cluster, and takes the
-// operator away that the other tests use, and its kind. When the test ends, one is
-// there again.
+// newLifecycle puts two releases and their catalog on the cluster, and takes the operator away that the other tests use, and
+// its kind. When the test ends, one is there again.
 func newLifecycle(t *testing.T) *lifecycle {
 	t.Helper()
 	l := &lifecycle{whole: &suite.Space{T: t, Ctx: t.Context()}}
@@ -118,8 +116,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 	return l
 }
 
-// nothingGoes waits until no namespace is being deleted: those of tests that have just
-// finished need the operator for it.
+// nothingGoes waits until no namespace is being deleted: those of tests that have just finished need the operator for it.
 func (l *lifecycle) nothingGoes() error {
 	return cluster.Eventually(l.Ctx, "the end of namespaces that are being deleted", func(ctx context.Context) error {
 		var all corev1.NamespaceList
@@ -248,8 +245,7 @@ func (l *lifecycle) uninstalls() {
 	l.Logf("from the ClusterExtension's deletion to the end of all: %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// install applies the samples with the test's catalog, and with a version to stay at
-// unless it is empty.
+// install applies the samples with the test's catalog, and with a version to stay at unless it is empty.
 func (l *lifecycle) install(version string) {
 	l.Helper()
 	objects, err := cluster.Render(l.Ctx, samples)
@@ -387,10 +383,7 @@ func definitions() []*unstructured.Unstructured {
 }
 
 func named(version, kind, namespace, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(version)
-	o.SetKind(kind)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name},
+	}}
 }
