@@ -144,8 +144,7 @@ func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	eventually("an event is recorded", func() bool { return len(messages(v1beta1.EventScaled)) > 0 })
 }
 
-// manage runs the controller in a manager until the test ends. It returns a function that
-// waits until a condition is met.
+// manage runs the controller in a manager until the test ends. It returns a function that waits until a condition is met.
 func (env *testEnv) manage() (eventually func(what string, ok func() bool)) {
 	env.Helper()
 	mgr, err := ctrl.NewManager(server.Operator, ctrl.Options{Scheme: simtest.Scheme(), Cache: cache.Options(env.Namespace), Metrics: metricsserver.Options{BindAddress: "0"},

@@ -20,9 +20,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// bothServe checks what clients see while two pods serve. Each worker alone changes its keys, over a connection that
-// stays with the old pod while that exists, and over new ones. So it knows the newest value of each. A key may be lost
-// at any time.
+// bothServe checks what clients see while two pods serve. Each worker alone changes its keys, over a connection that stays with
+// the old pod while that exists, and over new ones. So it knows the newest value of each. A key may be lost at any time.
 type bothServe struct {
 	address func() string
 	// over is set when the handover is finished: from then on no read may return an older value.

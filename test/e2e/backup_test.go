@@ -66,8 +66,7 @@ func (s *space) fill(memcached string, shards, perShard int) []*items.Set {
 	return sets
 }
 
-// filled returns what fill wrote to a shard of one Memcached, as it must be in the
-// same shard of another.
+// filled returns what fill wrote to a shard of one Memcached, as it must be in the same shard of another.
 func (s *space) filled(from, into string, ordinal, perShard int) *items.Set {
 	s.Helper()
 	set := items.New(cluster.ShardName(from, ordinal), perShard, s.Address(into, ordinal))

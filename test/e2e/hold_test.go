@@ -47,8 +47,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s.Updated("cache")
 }
 
-// blocked waits until a gate holds an update back, and the status and Progressing say
-// so in a sentence that begins like that.
+// blocked waits until a gate holds an update back, and the status and Progressing say so in a sentence that begins like that.
 func (s *space) blocked(name string, gate v1beta1.Gate, beginning string) *v1beta1.Memcached {
 	s.Helper()
 	return s.Await(name, "blocked by "+string(gate), func(m *v1beta1.Memcached) error {

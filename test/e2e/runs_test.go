@@ -55,8 +55,7 @@ func (s *space) restore(name string, spec v1beta1.MemcachedRestoreSpec) *v1beta1
 	return r
 }
 
-// restored makes a MemcachedRestore of a backup without a limit and waits until it
-// is Complete.
+// restored makes a MemcachedRestore of a backup without a limit and waits until it is Complete.
 func (s *space) restored(name, memcached, backup string) *v1beta1.MemcachedRestore {
 	s.Helper()
 	r := s.restore(name, v1beta1.MemcachedRestoreSpec{
@@ -83,8 +82,7 @@ func (s *space) failsFor(o client.Object, reason string) *v1beta1.TransferStatus
 	return status
 }
 
-// copies waits until a MemcachedBackup or MemcachedRestore reports items that it
-// has copied while it runs.
+// copies waits until a MemcachedBackup or MemcachedRestore reports items that it has copied while it runs.
 func (s *space) copies(o client.Object) {
 	s.Helper()
 	s.Eventually("progress of "+o.GetName(), func(ctx context.Context) error {

@@ -18,8 +18,7 @@ func contain(s *pods.Shard, script string) {
 	s.Wrap = containerCommand(script, pods.UID)
 }
 
-// containerCommand runs a script as root, and then the words after it as a user whose
-// only right is to read MEMCACHED_DIR.
+// containerCommand runs a script as root, and then the words after it as a user whose only right is to read MEMCACHED_DIR.
 func containerCommand(script string, user int) []string {
 	return []string{"sh", "-c", fmt.Sprintf(`set -e
 mount --make-rprivate /
@@ -51,8 +50,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 	t.Run("it reaps orphaned processes", func(t *testing.T) {
 		before := childrenOf(pid, "")
 		leave := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-p", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 &")
-		// In the tests' own process group, an exit of the orphans can make the kernel send
-		// SIGHUP to all tests (setpgid(2)).
+		// In the tests' own process group, an exit of the orphans can make the kernel send SIGHUP to all tests (setpgid(2)).
 		leave.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if out, err := leave.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -14,8 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// preflight runs the preflight check in the environment of the shard's agent. It
-// returns the exit code and stdout.
+// preflight runs the preflight check in the environment of the shard's agent. It returns the exit code and stdout.
 func preflight(s *pods.Shard, arguments string) (status int, stdout string) {
 	s.T.Helper()
 	args := append(append([]string{}, s.Wrap...), pods.AgentPath, "preflight", "-termination-log", s.TerminationLog(),

@@ -130,8 +130,7 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 	}
 }
 
-// An invalidated item is not saved, and its next reader is requested to renew it as if
-// no client had read it.
+// An invalidated item is not saved, and its next reader is requested to renew it as if no client had read it.
 func TestStaleItems(t *testing.T) {
 	pods.WithEach(t, pods.Tested, func(t *testing.T, version string) {
 		source := pods.StartCache(t, version)

@@ -20,8 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
-// operatorImage is the same in every version of the operator, since the tokens of its pods set
-// the timing of the scenarios.
+// operatorImage is the same in every version of the operator, since the tokens of its pods set the timing of the scenarios.
 const operatorImage = "registry.example.com/operator:simulated"
 
 // operator is the process: the production reconciler with a cache and a queue.
@@ -30,14 +29,12 @@ type operator struct {
 	reconciler *memcached.Reconciler
 	cache      *cache
 	queue      queue
-	// reconciling is the name of the Memcached of the reconcile that runs, with the
-	// UID that it read.
+	// reconciling is the name of the Memcached of the reconcile that runs, with the UID that it read.
 	reconciling string
 	uid         types.UID
 }
 
-// start starts the operator's process. Its informers list what was the latest, or
-// what an API server that lags has for it.
+// start starts the operator's process. Its informers list what was the latest, or what an API server that lags has for it.
 func (w *World) start() {
 	seen := map[simtest.Kind]int{}
 	for _, k := range simtest.Kinds {
@@ -83,8 +80,7 @@ func (op *operator) deliver(k simtest.Kind, n int) {
 	}
 }
 
-// memcachedOf returns the Memcached that is reconciled when an object changes; see
-// memcached.Reconciler.SetupWithManager.
+// memcachedOf returns the Memcached that is reconciled when an object changes; see memcached.Reconciler.SetupWithManager.
 func memcachedOf(o client.Object) string {
 	switch o := o.(type) {
 	case *v1beta1.Memcached:
@@ -98,8 +94,7 @@ func memcachedOf(o client.Object) string {
 	}
 }
 
-// reconcile reconciles one Memcached of the queue. An operator that is killed in it is
-// restarted.
+// reconcile reconciles one Memcached of the queue. An operator that is killed in it is restarted.
 func (op *operator) reconcile(name string) {
 	w := op.w
 	op.queue.take(name)

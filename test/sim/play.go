@@ -17,10 +17,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
-// Play creates a Memcached of a spec in a world without faults and has it changed to
-// the others, one after the other, each when the one before has converged. It returns
-// how the Memcached ends, as Summary does. version is the operator's default version of memcached, and resizing what
-// Kubernetes resizes of pods.
+// Play creates a Memcached of a spec in a world without faults and has it changed to the others, one after the other, each when
+// the one before has converged. It returns how the Memcached ends, as Summary does. version is the operator's default version
+// of memcached, and resizing what Kubernetes resizes of pods.
 func Play(version string, resizing resources.Resizing, name string, specs ...map[string]any) (string, error) {
 	w := newWorld(1, faults{})
 	w.resizing = resizing
@@ -37,9 +36,8 @@ func Play(version string, resizing resources.Resizing, name string, specs ...map
 	return Summary(context.Background(), w.Server, client.ObjectKey{Namespace: w.Server.Namespace, Name: name})
 }
 
-// Summary returns in lines how a Memcached and its shards stand, as far as that can be
-// compared with one in another cluster: the specs of templates and pods, how
-// often containers were started, how memcached last started, and the conditions.
+// Summary returns in lines how a Memcached and its shards stand, as far as that can be compared with one in another cluster:
+// the specs of templates and pods, how often containers were started, how memcached last started, and the conditions.
 func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
 	var (
 		m    v1beta1.Memcached

@@ -84,8 +84,7 @@ func set(change spec) func(*World) {
 	})
 }
 
-// upgrades starts another version of the operator, whose default version of memcached is another
-// one.
+// upgrades starts another version of the operator, whose default version of memcached is another one.
 func upgrades(version string) func(*World) {
 	return func(w *World) {
 		w.log("user", "upgrades the operator: the default version of memcached is %s", version)
@@ -424,8 +423,7 @@ func readsThePast(w *World) {
 // marks notes how far the ReplicaSets are.
 func marks(w *World) { w.marked = len(w.Server.Past[simtest.KindReplicaSet]) }
 
-// readsMarkedSets restarts the operator, which reads the ReplicaSets as they were
-// when that was noted.
+// readsMarkedSets restarts the operator, which reads the ReplicaSets as they were when that was noted.
 func readsMarkedSets(w *World) {
 	w.startsBehind(simtest.KindReplicaSet, w.marked)
 	w.operator.reconcile("cache")
@@ -461,8 +459,7 @@ func frees(k simtest.Kind, name string) func(*World) {
 	}
 }
 
-// play has a scenario happen, after a rest from which on writes are counted, and
-// returns the world in steady state again.
+// play has a scenario happen, after a rest from which on writes are counted, and returns the world in steady state again.
 func (s scenario) play(w *World, fault func(*World)) *World {
 	w.Server.Mutates = s.policy
 	if s.begins != nil {

@@ -43,10 +43,9 @@ func TestScenariosConverge(t *testing.T) {
 	}
 }
 
-// TestScenariosConvergeWhicheverWriteFails has some writes of each scenario fail, one at
-// a time: the operator is killed after it, it is rejected, or its answer is lost. The
-// scenario must end as without: in the same state, and with no start of a container or
-// of memcached more.
+// TestScenariosConvergeWhicheverWriteFails has some writes of each scenario fail, one at a time: the operator is killed after
+// it, it is rejected, or its answer is lost. The scenario must end as without: in the same state, and with no start of a
+// container or of memcached more.
 func TestScenariosConvergeWhicheverWriteFails(t *testing.T) {
 	every := exhaustive.OneIn(11)
 	for name, s := range scenarios {
@@ -74,8 +73,7 @@ func TestScenariosConvergeWhicheverWriteFails(t *testing.T) {
 	}
 }
 
-// requestsFail, and no pod or node: losing a shard during its change stops the update,
-// by design.
+// requestsFail, and no pod or node: losing a shard during its change stops the update, by design.
 var requestsFail = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kills: 20, stale: true}
 
 // to has the whole spec be another one.
@@ -92,9 +90,8 @@ func fresh(t *testing.T, s spec) string {
 	return w.End()
 }
 
-// TestResultDependsOnlyOnTheFinalSpec goes from one spec over another to a third, waiting for the
-// second one or not, and with requests that fail on the way and an operator that is
-// killed or none. It ends as a new Memcached of the third spec does.
+// TestResultDependsOnlyOnTheFinalSpec goes from one spec over another to a third, waiting for the second one or not, and with
+// requests that fail on the way and an operator that is killed or none. It ends as a new Memcached of the third spec does.
 func TestResultDependsOnlyOnTheFinalSpec(t *testing.T) {
 	for i, c := range good {
 		t.Run(fmt.Sprintf("to %v", c), func(t *testing.T) {

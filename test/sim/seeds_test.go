@@ -58,8 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// live runs a world with a random user and all faults, until everything converges or
-// an invariant is violated.
+// live runs a world with a random user and all faults, until everything converges or an invariant is violated.
 func live(seed uint64) *World {
 	w := newWorld(seed, everything)
 	p := newRandomUser(w)

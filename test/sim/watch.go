@@ -204,8 +204,7 @@ func selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(pod))
 }
 
-// served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's
-// Service.
+// served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's Service.
 func (w *World) served(m *v1beta1.Memcached, shard string) bool {
 	service := simtest.Get[*corev1.Service](w.Server, shard)
 	return service != nil && service.Labels[v1beta1.LabelInstance] == m.Name && slices.ContainsFunc(simtest.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool {
@@ -294,8 +293,7 @@ func (w *World) mayWrite(k simtest.Kind, o client.Object) bool {
 	return set == nil || set.UID != owner.UID || w.mayWrite(simtest.KindReplicaSet, set)
 }
 
-// watchOwn looks at a write to a Memcached: its status and its finalizer only, and
-// of the one that was read.
+// watchOwn looks at a write to a Memcached: its status and its finalizer only, and of the one that was read.
 func (w *World) watchOwn(verb, name string, before *v1beta1.Memcached, after client.Object) {
 	m, ok := after.(*v1beta1.Memcached)
 	if !ok {

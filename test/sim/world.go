@@ -65,8 +65,7 @@ type World struct {
 	gaps int
 	// marked is how many changes of ReplicaSets there were at some time.
 	marked int
-	// happened counts faults and what users do by the form of their line, and what the statuses
-	// report by its name.
+	// happened counts faults and what users do by the form of their line, and what the statuses report by its name.
 	happened map[string]int
 	// unanswered requests to agents.
 	unanswered atomic.Int64
@@ -80,8 +79,7 @@ const oldest, middle, newest, later, missing = simtest.Oldest, simtest.Middle, s
 // firstDay is when every world in memory begins.
 var firstDay = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// newWorld returns a cluster of three nodes in memory, whose operator has just
-// started.
+// newWorld returns a cluster of three nodes in memory, whose operator has just started.
 func newWorld(seed uint64, f faults) *World {
 	w := newWorldOf(simtest.NewCluster(firstDay, seed), seed)
 	w.faults = f
@@ -290,8 +288,7 @@ const (
 	restFor    = 25
 )
 
-// Rest ends all faults and continues until a steady state: nothing is left to do, and nothing
-// was written for restFor seconds.
+// Rest ends all faults and continues until a steady state: nothing is left to do, and nothing was written for restFor seconds.
 func (w *World) Rest() {
 	if w.chaos {
 		w.chaos, w.killAt = false, 0
@@ -323,8 +320,7 @@ func (w *World) clientsSwitch() bool {
 	})
 }
 
-// Round is a second in which everybody does what there is to do. It reports whether
-// Kubernetes did anything.
+// Round is a second in which everybody does what there is to do. It reports whether Kubernetes did anything.
 func (w *World) Round() (busy bool) {
 	w.step++
 	for range 3 {

@@ -16,8 +16,7 @@ import (
 
 const logTail = 60
 
-// Describe describes a namespace for the analysis of a failure: Memcacheds, pods, events, and the end of the operator's
-// log.
+// Describe describes a namespace for the analysis of a failure: Memcacheds, pods, events, and the end of the operator's log.
 func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 	var b strings.Builder
 	var memcacheds v1beta1.MemcachedList

@@ -19,8 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// OLM is a cluster on which the Operator Lifecycle Manager runs, and a namespace
-// in which it installs the operator.
+// OLM is a cluster on which the Operator Lifecycle Manager runs, and a namespace in which it installs the operator.
 type OLM struct {
 	*cluster.Cluster
 	Namespace string
@@ -29,8 +28,7 @@ type OLM struct {
 // catalogs is the namespace of catalogs for all namespaces.
 const catalogs = "olm"
 
-// On returns a cluster's OLM, with which the operator is installed in the given
-// namespace.
+// On returns a cluster's OLM, with which the operator is installed in the given namespace.
 func On(c *cluster.Cluster, namespace string) (OLM, error) {
 	scheme := c.Scheme()
 	if err := errors.Join(operatorsv1.AddToScheme(scheme), operatorsv1alpha1.AddToScheme(scheme), operatorsv2.AddToScheme(scheme)); err != nil {
@@ -52,8 +50,7 @@ func (o OLM) AddCatalog(ctx context.Context, image string) (*operatorsv1alpha1.C
 	return source, o.Create(ctx, source)
 }
 
-// Provide makes the namespace, and an OperatorGroup of the target namespaces, none of
-// them meaning all.
+// Provide makes the namespace, and an OperatorGroup of the target namespaces, none of them meaning all.
 func (o OLM) Provide(ctx context.Context, targets ...string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: o.meta(Package)}
@@ -78,8 +75,7 @@ func (o OLM) Provide(ctx context.Context, targets ...string) error {
 	return nil
 }
 
-// Subscribe asks for a release of a catalog, and for those after it as they come or as the
-// user approves.
+// Subscribe asks for a release of a catalog, and for those after it as they come or as the user approves.
 func (o OLM) Subscribe(ctx context.Context, catalog *operatorsv1alpha1.CatalogSource, r Release, approval operatorsv1alpha1.Approval) error {
 	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
 		CatalogSource:          catalog.Name,
@@ -121,8 +117,7 @@ func (o OLM) Approve(ctx context.Context, r Release) error {
 	})
 }
 
-// Succeeded waits until OLM has installed a release, and until the operator of no
-// other one is left.
+// Succeeded waits until OLM has installed a release, and until the operator of no other one is left.
 func (o OLM) Succeeded(ctx context.Context, r Release) error {
 	err := cluster.Eventually(ctx, r.CSV()+" Succeeded", func(ctx context.Context) error {
 		csv, err := o.CSV(ctx, r.CSV())
@@ -160,9 +155,8 @@ func (o OLM) Upgradeable(ctx context.Context, r Release) (metav1.Condition, erro
 	return *c, nil
 }
 
-// Uninstall removes the operator as a user does, by its Subscription and
-// ClusterServiceVersions, and waits until it has stopped. Memcacheds stay, as does the
-// namespace.
+// Uninstall removes the operator as a user does, by its Subscription and ClusterServiceVersions, and waits until it has
+// stopped. Memcacheds stay, as does the namespace.
 func (o OLM) Uninstall(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
 		return err
@@ -179,8 +173,7 @@ func (o OLM) Uninstall(ctx context.Context) error {
 	})
 }
 
-// Remove removes the operator, and the namespace with whatever is in it. Where
-// nothing is installed it does nothing.
+// Remove removes the operator, and the namespace with whatever is in it. Where nothing is installed it does nothing.
 func (o OLM) Remove(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
 		return err

@@ -49,8 +49,7 @@ func (c *Cache) start(args []string) {
 	c.T.Helper()
 	words := append([]string{"-p", strconv.Itoa(c.Port), "-U", "0", "-m", "64"}, args...)
 	words = append(words, "-e", filepath.Join(c.Dir, "memory"))
-	// Through a shell, since the capability to read MEMCACHED_DIR is not yet effective
-	// where the user changes.
+	// Through a shell, since the capability to read MEMCACHED_DIR is not yet effective where the user changes.
 	c.Command = exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh", MemcachedPath(c.version)}, words...)...)
 	c.Command.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid: true, Credential: &syscall.Credential{Uid: UID, Gid: UID}, AmbientCaps: []uintptr{dacReadSearch},

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Service stands for a Service: one address that forwards each new connection to the
-// current backend.
+// Service stands for a Service: one address that forwards each new connection to the current backend.
 type Service struct {
 	listener net.Listener
 	Backend  atomic.Pointer[string]

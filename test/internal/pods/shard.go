@@ -27,13 +27,11 @@ import (
 const (
 	// UID is the official image's user. memcached does not run as root.
 	UID = 11211
-	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that
-	// is root's alone.
+	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that is root's alone.
 	dacReadSearch = 2
 )
 
-// Shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
-// be stopped and started again.
+// Shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can be stopped and started again.
 type Shard struct {
 	T              testing.TB
 	Dir            string
@@ -386,8 +384,7 @@ func FillSized(t testing.TB, address string, size, bytes int) {
 	Must(t, set.Fill())
 }
 
-// Count returns how many items of fill a memcached has. It needs a new client, whose
-// connections are open.
+// Count returns how many items of fill a memcached has. It needs a new client, whose connections are open.
 func Count(t *testing.T, address string, size int) int {
 	t.Helper()
 	set := items.New("item", size, address)

@@ -95,8 +95,7 @@ func ClientConfig(t testing.TB, ca, clients *testcert.CA) *tls.Config {
 	return c
 }
 
-// RequestVersion returns the certificate's fingerprint of a server that answers over TLS; a nil config is a plain
-// connection.
+// RequestVersion returns the certificate's fingerprint of a server that answers over TLS; a nil config is a plain connection.
 func RequestVersion(ctx context.Context, address string, config *tls.Config) (fingerprint string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

@@ -24,8 +24,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// Moment is one change of a Memcached or of one of its shards' pods, as the API
-// server reported it.
+// Moment is one change of a Memcached or of one of its shards' pods, as the API server reported it.
 type Moment struct {
 	// Version is the resource version, which counts all objects together.
 	Version   uint64
@@ -35,8 +34,7 @@ type Moment struct {
 	Gone bool
 }
 
-// History is what the API server reports about a Memcached and its pods. Nothing that is
-// there for a Moment only is missed.
+// History is what the API server reports about a Memcached and its pods. Nothing that is there for a Moment only is missed.
 type History struct {
 	*Space
 	name string
@@ -156,8 +154,7 @@ func (s shards) serves(name string) bool {
 	return false
 }
 
-// stops reports whether the container of a pod of the shard is about to be stopped for
-// a change.
+// stops reports whether the container of a pod of the shard is about to be stopped for a change.
 func (s shards) stops(name string) bool {
 	for _, pod := range s[name] {
 		note := recordOf(pod)
@@ -240,8 +237,7 @@ func (all Moments) Statuses() []v1beta1.MemcachedStatus {
 	return statuses
 }
 
-// Progress returns what the condition Progressing said, as "Reason: message", each
-// sentence once.
+// Progress returns what the condition Progressing said, as "Reason: message", each sentence once.
 func (all Moments) Progress() []string {
 	var said []string
 	for _, status := range all.Statuses() {
@@ -253,8 +249,7 @@ func (all Moments) Progress() []string {
 	return said
 }
 
-// InTurn reports it unless the pods of those shards were changed, one after the
-// other, and of no other one.
+// InTurn reports it unless the pods of those shards were changed, one after the other, and of no other one.
 func (h *History) InTurn(all Moments, shards ...string) {
 	h.Helper()
 	if changed := all.Changed(); !slices.Equal(changed, shards) {
@@ -271,8 +266,7 @@ func (h *History) NeverTwo(all Moments) {
 	}
 }
 
-// Says reports it unless one of the sentences begins like that and has all of the
-// words.
+// Says reports it unless one of the sentences begins like that and has all of the words.
 func (h *History) Says(sentences []string, beginning string, words ...string) {
 	h.Helper()
 	ok := slices.ContainsFunc(sentences, func(s string) bool {

@@ -27,8 +27,7 @@ import (
 // Owner of the fields that tests set.
 const Owner = client.FieldOwner("e2e")
 
-// Space is a test's own namespace and what it does there. Whatever goes wrong
-// ends the test.
+// Space is a test's own namespace and what it does there. Whatever goes wrong ends the test.
 type Space struct {
 	*testing.T
 	Ctx       context.Context
@@ -37,8 +36,7 @@ type Space struct {
 	err error
 }
 
-// New creates a namespace that is deleted with the test. When the test fails, it
-// first logs the state there.
+// New creates a namespace that is deleted with the test. When the test fails, it first logs the state there.
 func New(t *testing.T) *Space {
 	t.Helper()
 	s := NewKept(t)
@@ -90,8 +88,7 @@ func (s *Space) Must(err error) {
 	}
 }
 
-// Small returns a spec whose shards ask for so little of the CPU that many fit a
-// small node.
+// Small returns a spec whose shards ask for so little of the CPU that many fit a small node.
 func Small(size int32, changes ...Change) v1beta1.MemcachedSpec {
 	spec := v1beta1.MemcachedSpec{
 		Size:      &size,
@@ -163,8 +160,7 @@ func (s *Space) Await(name, what string, check func(*v1beta1.Memcached) error) *
 	return m
 }
 
-// Replaced waits until a shard serves from another pod than before, the status
-// describes how it started, and all is up to date.
+// Replaced waits until a shard serves from another pod than before, the status describes how it started, and all is up to date.
 func (s *Space) Replaced(name string, ordinal int, before corev1.Pod) *v1beta1.Memcached {
 	s.Helper()
 	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1beta1.Memcached) error {
@@ -185,8 +181,7 @@ func (s *Space) Eventually(what string, check func(context.Context) error) {
 	s.Must(cluster.Eventually(s.Ctx, what, check))
 }
 
-// Degraded waits until a Memcached is Degraded for that reason, and returns it
-// with the sentence.
+// Degraded waits until a Memcached is Degraded for that reason, and returns it with the sentence.
 func (s *Space) Degraded(name, reason string) (*v1beta1.Memcached, string) {
 	s.Helper()
 	var sentence string
@@ -223,8 +218,7 @@ func (s *Space) Pods(name string) map[string]corev1.Pod {
 	return pods
 }
 
-// Lives returns what changes when a pod or its container is another one, by
-// shard.
+// Lives returns what changes when a pod or its container is another one, by shard.
 func (s *Space) Lives(name string) map[string]cluster.Life {
 	s.Helper()
 	return cluster.LivesOf(s.Pods(name))
@@ -241,8 +235,7 @@ func (s *Space) Untouched(name string, before map[string]cluster.Life) {
 	}
 }
 
-// Address returns the address of a shard, once that answers: the node's proxy
-// learns of a pod a Moment after it is ready.
+// Address returns the address of a shard, once that answers: the node's proxy learns of a pod a Moment after it is ready.
 func (s *Space) Address(name string, ordinal int) string {
 	s.Helper()
 	address, err := K.AnsweringAddress(s.Ctx, s.Namespace, cluster.ShardName(name, ordinal))
