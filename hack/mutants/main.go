@@ -147,6 +147,9 @@ func mutate(source []byte, only lines) (all []mutant, err error) {
 	if err != nil {
 		return nil, err
 	}
+	textOf := func(n ast.Node) string {
+		return string(source[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset])
+	}
 	add := func(from, to token.Pos, text, what string) {
 		m := mutant{files.Position(from).Line, files.Position(from).Offset, files.Position(to).Offset, text, strings.Join(strings.Fields(what), " ")}
 		if only[m.line] {
@@ -154,18 +157,27 @@ func mutate(source []byte, only lines) (all []mutant, err error) {
 		}
 	}
 	negate := func(condition ast.Expr) {
-		if condition != nil {
-			add(condition.Pos(), condition.End(), "!("+textOf(files, source, condition)+")", "negates "+textOf(files, source, condition))
-		}
+		add(condition.Pos(), condition.End(), "!("+textOf(condition)+")", "negates "+textOf(condition))
 	}
-	omit := func(statement ast.Stmt) {
-		add(statement.Pos(), statement.End(), "", "omits "+textOf(files, source, statement))
+	omit := func(statements []ast.Stmt) {
+		for _, s := range statements {
+			possible := false
+			switch s := s.(type) {
+			case *ast.ExprStmt, *ast.IncDecStmt:
+				possible = true
+			case *ast.AssignStmt:
+				possible = s.Tok != token.DEFINE
+			}
+			if possible {
+				add(s.Pos(), s.End(), "", "omits "+textOf(s))
+			}
+		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			if other, ok := opposites[n.Op]; ok {
-				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String(), fmt.Sprintf("%s becomes %s in %s", n.Op, other, textOf(files, source, n)))
+				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String(), fmt.Sprintf("%s becomes %s in %s", n.Op, other, textOf(n)))
 			}
 		case *ast.IfStmt:
 			negate(n.Cond)
@@ -178,34 +190,14 @@ func mutate(source []byte, only lines) (all []mutant, err error) {
 				}
 			}
 		case *ast.BlockStmt:
-			for _, s := range n.List {
-				omitIfPossible(s, omit)
-			}
+			omit(n.List)
 		case *ast.CaseClause:
-			for _, s := range n.Body {
-				omitIfPossible(s, omit)
-			}
+			omit(n.Body)
 		}
 		return true
 	})
 	slices.SortStableFunc(all, func(a, b mutant) int { return a.from - b.from })
 	return all, nil
-}
-
-func omitIfPossible(s ast.Stmt, omit func(ast.Stmt)) {
-	switch s := s.(type) {
-	case *ast.ExprStmt, *ast.IncDecStmt:
-		omit(s)
-	case *ast.AssignStmt:
-		if s.Tok != token.DEFINE {
-			omit(s)
-		}
-	}
-}
-
-// textOf returns the source of a node.
-func textOf(files *token.FileSet, source []byte, n ast.Node) string {
-	return string(source[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset])
 }
 
 // test runs the tests of a file's package with another content of the file. An environment for the tests of other packages
