@@ -348,12 +348,11 @@ func TestEveryPackageWithGoroutinesIsRaced(t *testing.T) {
 var concurrent = regexp.MustCompile(`(?m)^\s*go (func|[\w.]+)\(|"sync"|"sync/atomic"`)
 
 func TestContributingDescribesEachTier(t *testing.T) {
-	content := must.Read(t, "../../CONTRIBUTING.md")
-	var table strings.Builder
+	content := string(must.Read(t, "../../CONTRIBUTING.md"))
 	for _, one := range tiers {
-		fmt.Fprintf(&table, "| `make test-%s` | %s |\n", one.name, one.what)
-	}
-	if !strings.Contains(string(content), table.String()) {
-		t.Errorf("CONTRIBUTING.md does not contain this table:\n%s", table.String())
+		_, after, found := strings.Cut(content, "\n| `make test-"+one.name+"` | ")
+		if content = after; !found {
+			t.Fatalf("CONTRIBUTING.md does not describe the tier %s after those before it", one.name)
+		}
 	}
 }
