@@ -2,13 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,18 +35,13 @@ func (s *scripted) script(name, script string) {
 	must.Succeed(s.t, os.WriteFile(filepath.Join(s.bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 }
 
+// prints is a script that prints lines.
+func prints(lines []string) string { return "cat <<'END'\n" + strings.Join(lines, "\n") + "\nEND\n" }
+
 // goPrints makes "go test" print lines of the format of "go test -json", and others when a test is run alone.
 func (s *scripted) goPrints(first []string, alone ...string) {
 	s.t.Helper()
-	s.script("go", fmt.Sprintf(`echo "$@" >>%s/calls
-case "$*" in *-run=*) cat <<'END'
-%s
-END
-;; *) cat <<'END'
-%s
-END
-;; esac
-[ ! -e %s/fails ] || exit 1`, s.bin, strings.Join(alone, "\n"), strings.Join(first, "\n"), s.bin))
+	s.script("go", `echo "$@" >>`+s.bin+"/calls\ncase \"$*\" in *-run=*)\n"+prints(alone)+";; *)\n"+prints(first)+";; esac")
 }
 
 func (s *scripted) calls() []string {
@@ -69,6 +61,16 @@ func (s *scripted) want(err error, last string) {
 	}
 }
 
+// wantShown checks what else the run prints.
+func (s *scripted) wantShown(wanted ...string) {
+	s.t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(s.out.String(), want) {
+			s.t.Errorf("%q is missing in\n%s", want, s.out.String())
+		}
+	}
+}
+
 func (s *scripted) recorded() []flake {
 	s.t.Helper()
 	content := must.Read(s.t, filepath.Join(s.dist, "flakes.json"))
@@ -77,17 +79,19 @@ func (s *scripted) recorded() []flake {
 	return flakes
 }
 
-func on(action, test string) string {
-	return fmt.Sprintf(`{"Time":"2026-11-26T00:00:00Z","Action":%q,"Package":"example.com/a","Test":%q}`, action, test)
+func line(e event) string {
+	e.Package = "example.com/a"
+	content, _ := json.Marshal(e) // which has no value that it can't encode
+	return string(content)
 }
+
+func on(action, test string) string { return line(event{Action: action, Test: test}) }
 
 func output(test, text string) string {
-	return fmt.Sprintf(`{"Action":"output","Package":"example.com/a","Test":%q,"Output":%q}`, test, text+"\n")
+	return line(event{Action: "output", Test: test, Output: text + "\n"})
 }
 
-func ofPackage(action string) string {
-	return fmt.Sprintf(`{"Action":%q,"Package":"example.com/a"}`, action)
-}
+func ofPackage(action string) string { return on(action, "") }
 
 func ran(test, action string) []string {
 	return []string{on("run", test), output(test, "output of "+test), on(action, test)}
@@ -103,9 +107,7 @@ func TestFailedTestThatPassesAloneIsARecordedFlake(t *testing.T) {
 	s := newScripted(t, unit)
 	s.goPrints(failed, passed...)
 	s.want(nil, "2 passed, 0 failed")
-	if want := "\nFLAKE a.TestB: failed in the tier unit and passed alone"; !strings.Contains(s.out.String(), want) {
-		t.Errorf("no line begins with %q:\n%s", want, s.out.String())
-	}
+	s.wantShown("\nFLAKE a.TestB: failed in the tier unit and passed alone")
 	s.goPrints(passed)
 	s.out.Reset()
 	s.run.flakes, s.reports, s.repeated = nil, nil, 0
@@ -127,11 +129,7 @@ func TestTestThatFailsTwiceFails(t *testing.T) {
 	if flakes := s.recorded(); len(flakes) != 0 {
 		t.Errorf("recorded %+v", flakes)
 	}
-	for _, want := range []string{"unit.txt:\n--- a.TestB\noutput of TestB\n", "\nFailed: unit\n"} {
-		if !strings.Contains(s.out.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, s.out.String())
-		}
-	}
+	s.wantShown("unit.txt:\n--- a.TestB\noutput of TestB\n", "\nFailed: unit\n")
 	if strings.Contains(s.out.String(), "output of TestA") {
 		t.Errorf("prints the output of a test that passed:\n%s", s.out.String())
 	}
@@ -145,9 +143,7 @@ func TestReportSaysWhereATestHangs(t *testing.T) {
 		output("TestPasses", "goroutine 1 [chan receive]:"), output("TestPasses", "\ttesting.go:1"), output("TestPasses", ""),
 		output("TestPasses", "goroutine 2 [select]:"), output("TestPasses", "\thangs_test.go:7"), ofPackage("fail")}))
 	s.want(errFailed, "1 passed, 2 failed")
-	if want := "--- a\npanic: test timed out after 20m0s\n\trunning tests:\n\t\tTestHangs (20m0s)\n\ngoroutine 2 [select]:\n\thangs_test.go:7\n"; !strings.Contains(s.out.String(), want) {
-		t.Errorf("%q is missing in\n%s", want, s.out.String())
-	}
+	s.wantShown("--- a\npanic: test timed out after 20m0s\n\trunning tests:\n\t\tTestHangs (20m0s)\n\ngoroutine 2 [select]:\n\thangs_test.go:7\n")
 }
 
 func TestReportHasTheDataRaceThatALongOutputBeginsWith(t *testing.T) {
@@ -155,9 +151,7 @@ func TestReportHasTheDataRaceThatALongOutputBeginsWith(t *testing.T) {
 	s := newScripted(t, tier{name: "race", lane: computes, module: ".", packages: []string{"./..."}, strict: true})
 	s.goPrints(slices.Concat(race, slices.Repeat([]string{output("TestRace", "later")}, longest), []string{on("fail", "TestRace"), ofPackage("fail")}))
 	s.want(errFailed, "0 passed, 1 failed")
-	if want := "later\n==================\nWARNING: DATA RACE\n==================\n"; !strings.Contains(s.out.String(), want) {
-		t.Errorf("%q is missing in\n%s", want, s.out.String())
-	}
+	s.wantShown("later\n==================\nWARNING: DATA RACE\n==================\n")
 }
 
 func TestNotRepeated(t *testing.T) {
@@ -199,8 +193,7 @@ func TestSkippedTestFails(t *testing.T) {
 
 func TestCommandThatFailsAfterItsTestsFails(t *testing.T) {
 	s := newScripted(t, unit)
-	s.goPrints(passed)
-	must.Succeed(t, os.WriteFile(filepath.Join(s.bin, "fails"), nil, 0o644))
+	s.script("go", prints(passed)+"exit 1")
 	s.want(errFailed, "1 passed, 1 failed")
 }
 
@@ -213,9 +206,7 @@ func TestTargetWithoutTestsIsOneTest(t *testing.T) {
 	s.out.Reset()
 	s.reports = nil
 	s.want(errFailed, "0 passed, 1 failed")
-	if !strings.Contains(s.out.String(), "logs/lint.txt:\nwords\n") {
-		t.Errorf("the log isn't printed:\n%s", s.out.String())
-	}
+	s.wantShown("logs/lint.txt:\nwords\n")
 }
 
 func TestTierWithoutATestFails(t *testing.T) {
@@ -225,11 +216,9 @@ func TestTierWithoutATestFails(t *testing.T) {
 	s.want(errFailed, "0 passed, 1 failed")
 	s = newScripted(t, tier{name: "e2e", lane: onCluster, target: "tier-e2e"})
 	s.more = []string{"-test.run=Typo"}
-	s.script("make", "cat <<'END'\n"+strings.Join(none, "\n")+"\nEND")
+	s.script("make", prints(none))
 	s.want(errFailed, "0 passed, 1 failed")
-	if want := "logs/e2e.txt:\nno test matches -test.run=Typo\n"; !strings.Contains(s.out.String(), want) {
-		t.Errorf("%q is missing in\n%s", want, s.out.String())
-	}
+	s.wantShown("logs/e2e.txt:\nno test matches -test.run=Typo\n")
 }
 
 func TestTestOfATargetIsRepeatedThroughMake(t *testing.T) {
@@ -247,11 +236,11 @@ func TestMakeQuotesArguments(t *testing.T) {
 	}
 }
 
-func TestTierWaitsForWhatItNeeds(t *testing.T) {
-	s := newScripted(t, unit)
-	s.script("cluster", `[ "$1" = env ] && touch `+s.bin+`/built; echo "export SET=$2"`)
-	s.script("go", `[ -e `+s.bin+`/built ] && [ "$SET" = api ] && echo '`+on("pass", "TestA")+`'`)
-	s.want(nil, "1 passed, 0 failed")
+func TestTierWaitsForWhatItNeedsWhichIsBuiltInOrder(t *testing.T) {
+	s := newScripted(t, unit, tier{name: "rights", lane: onCluster, module: ".", needs: []string{forCluster}})
+	s.script("cluster", `case "$2" in cluster) sleep 0.2; touch `+s.bin+`/built;; api) [ -e `+s.bin+`/built ] || exit 1;; esac; echo "export SET=$2"`)
+	s.script("go", `[ -e `+s.bin+`/built ] && [ "$SET" ] && echo '`+on("pass", "TestA")+`'`)
+	s.want(nil, "2 passed, 0 failed")
 }
 
 // Some tests of processes measure the memory of programs that they start.
@@ -268,84 +257,47 @@ func TestTierFailsWithoutWhatItNeeds(t *testing.T) {
 	s.goPrints(passed)
 	s.script("cluster", "echo no network; exit 1")
 	s.want(errFailed, "0 passed, 2 failed")
-	if !strings.Contains(s.out.String(), "no network") || !strings.Contains(s.out.String(), "Failed: tools-api, unit\n") {
-		t.Errorf("the reason is missing:\n%s", s.out.String())
-	}
+	s.wantShown("no network", "Failed: tools-api, unit\n")
 }
 
 func TestJUnitHasEachTest(t *testing.T) {
 	s := newScripted(t, unit)
-	colored := append([]string{`{"Action":"output","Package":"example.com/a","Test":"TestB","Output":"\u001b[31m\n"}`}, failed...)
+	colored := append([]string{output("TestB", "\x1b[31m")}, failed...)
 	s.goPrints(colored, colored...)
 	s.want(errFailed, "1 passed, 1 failed")
-	content := must.Read(t, filepath.Join(s.dist, "junit", "unit.xml"))
-	var suite struct {
-		Tests    int `xml:"tests,attr"`
-		Failures int `xml:"failures,attr"`
-		Cases    []struct {
-			Name    string `xml:"name,attr"`
-			Failure string `xml:"failure"`
-		} `xml:"testcase"`
-	}
-	must.Succeed(t, xml.Unmarshal(content, &suite))
-	if suite.Tests != 2 || suite.Failures != 1 || suite.Cases[1].Name != "TestB" || suite.Cases[1].Failure != "\uFFFD[31m\noutput of TestB\n" {
-		t.Errorf("got %+v", suite)
+	content := string(must.Read(t, filepath.Join(s.dist, "junit", "unit.xml")))
+	for _, want := range []string{`<testsuite name="unit" tests="2" failures="1" `, `<testcase classname="example.com/a" name="TestA" time="0"></testcase>`,
+		`<testcase classname="example.com/a" name="TestB" time="0">`, "<failure>\uFFFD[31m&#xA;output of TestB&#xA;</failure>"} {
+		if !strings.Contains(content, want) {
+			t.Errorf("%q is missing in\n%s", want, content)
+		}
 	}
 }
 
 func TestSelection(t *testing.T) {
-	names := func(selected []tier) (names []string) {
-		for _, t := range selected {
-			names = append(names, t.name)
+	for names, want := range map[string]string{"quick": "generated vet unit scenarios process", "host unit": "host unit", "unknown": "", "": ""} {
+		selected, err := selectTiers(strings.Split(names, " "))
+		var got []string
+		for _, one := range selected {
+			got = append(got, one.name)
 		}
-		return names
-	}
-	for _, c := range []struct {
-		names []string
-		has   string
-		not   string
-	}{{[]string{"quick"}, "scenarios", "sim"}, {[]string{"all"}, "sim", "quick"}, {[]string{"host"}, "host", "unit"}} {
-		selected, err := selectTiers(c.names)
-		if err != nil || !slices.Contains(names(selected), c.has) || slices.Contains(names(selected), c.not) {
-			t.Errorf("%v selects %v, %v", c.names, names(selected), err)
-		}
-	}
-	for _, name := range []string{"unknown", ""} {
-		if _, err := selectTiers([]string{name}); err == nil {
-			t.Errorf("%q selects tiers", name)
+		if strings.Join(got, " ") != want || (err != nil) != (want == "") {
+			t.Errorf("%q selects %q, want %q (%v)", names, got, want, err)
 		}
 	}
 }
 
 func TestEveryPackageWithGoroutinesIsRaced(t *testing.T) {
-	found := 0
-	for _, folder := range []string{"controllers", "internal"} {
-		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ os.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			pkg := "./" + filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))
-			if err != nil || !concurrent.Match(content) {
-				return err
-			}
-			found++
-			if !slices.ContainsFunc(raced, func(r string) bool {
-				return r == pkg || strings.HasPrefix(pkg+"/", strings.TrimSuffix(r, "...")) && strings.HasSuffix(r, "...")
-			}) {
-				t.Errorf("%s has goroutines or locks, and the tier race does not have it", pkg)
-			}
-			return nil
-		})
-		must.Succeed(t, err)
-	}
-	if found < 10 {
-		t.Errorf("found only %d such files", found)
+	files := must.Run(t, "../..", "git", "grep", "--untracked", "-lE", `^\s*go (func|[[:alnum:]_.]+)\(|"sync"|"sync/atomic"`, "--", "controllers/*.go", "internal/*.go", ":!*_test.go")
+	for file := range strings.Lines(files) {
+		pkg := "./" + filepath.Dir(file)
+		if !slices.ContainsFunc(raced, func(r string) bool {
+			return r == pkg || strings.HasPrefix(pkg+"/", strings.TrimSuffix(r, "...")) && strings.HasSuffix(r, "...")
+		}) {
+			t.Errorf("%s has goroutines or locks, and the tier race does not have it", pkg)
+		}
 	}
 }
-
-// concurrent matches code that starts goroutines or locks.
-var concurrent = regexp.MustCompile(`(?m)^\s*go (func|[\w.]+)\(|"sync"|"sync/atomic"`)
 
 func TestContributingDescribesEachTier(t *testing.T) {
 	content := string(must.Read(t, "../../CONTRIBUTING.md"))

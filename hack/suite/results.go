@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// testID names a test, or with an empty test a package. A subtest's name is that of its test, a slash and its own.
+// testID names a test, or with an empty test a package.
 type testID struct{ pkg, test string }
 
-// short returns the name without the path of the package.
-func (id testID) short() string {
+// String returns the name without the path of the package.
+func (id testID) String() string {
 	pkg := id.pkg[strings.LastIndex(id.pkg, "/")+1:]
 	if id.test == "" {
 		return pkg
@@ -26,27 +26,34 @@ type event struct {
 	Action     string
 	Package    string
 	ImportPath string // of a package that does not build
-	Test       string
+	Test       string // of a subtest: the name of its test, a slash and its own
 	Elapsed    float64
 	Output     string
 }
 
 // outcome is what is known of a test of the first level, or of a package.
 type outcome struct {
+	testID
 	action  string // the last one
 	elapsed time.Duration
-	output  bytes.Buffer
+	output  strings.Builder
+	died    bool // a package whose program exited for another reason than failed tests
 }
 
 // results collects the events of a tier.
 type results struct {
-	outcomes map[testID]*outcome
-	order    []testID
-	dying    map[string]bool // packages whose program panicked
+	outcomes []*outcome
+	byID     map[testID]*outcome
 }
 
-func newResults() *results {
-	return &results{outcomes: map[testID]*outcome{}, dying: map[string]bool{}}
+func newResults() *results { return &results{byID: map[testID]*outcome{}} }
+
+func (r *results) of(id testID) *outcome {
+	if r.byID[id] == nil {
+		r.byID[id] = &outcome{testID: id}
+		r.outcomes = append(r.outcomes, r.byID[id])
+	}
+	return r.byID[id]
 }
 
 // line reads a line of output and returns what the log has of it.
@@ -64,20 +71,12 @@ func (r *results) event(e event) {
 		e.Package, _, _ = strings.Cut(e.ImportPath, " ") // followed by the test binary that needs the package
 	}
 	name, _, isPart := strings.Cut(e.Test, "/")
-	id := testID{e.Package, name}
-	// "go test" gives what a program prints when it dies, such as where its tests hang, to the test that printed last, which may have passed.
-	if e.Action == "output" {
-		if r.dying[e.Package] = r.dying[e.Package] || panicked(e.Output); r.dying[e.Package] {
-			id.test = ""
-		}
-	}
-	o := r.outcomes[id]
-	if o == nil {
-		o = &outcome{}
-		r.outcomes[id] = o
-		r.order = append(r.order, id)
-	}
+	o, pkg := r.of(testID{e.Package, name}), r.of(testID{e.Package, ""})
+	pkg.died = pkg.died || isDeath(e.Output)
 	switch {
+	case e.Output != "" && pkg.died:
+		// "go test" gives what a program prints when it dies, such as where its tests hang, to the test that printed last, which may have passed.
+		pkg.output.WriteString(e.Output)
 	case e.Output != "":
 		o.output.WriteString(e.Output)
 	case e.Action == "skip" && e.Test != "":
@@ -89,53 +88,35 @@ func (r *results) event(e event) {
 	}
 }
 
-// verdict is what a tier's tests say together with the exit status of their command.
-type verdict struct {
-	passed, failed []testID // tests
-	broken         []testID // packages that failed otherwise: they do not build, panicked, hang, or no test of theirs failed
-	none           bool     // programs of tests ran, and no test of theirs
+// isDeath returns whether a program that prints the line exits for another reason than failed tests.
+func isDeath(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+		strings.HasPrefix(line, "exit status ") && strings.TrimSpace(line) != "exit status 1"
 }
 
-func (r *results) verdict() verdict {
-	var v verdict
-	unfinished := map[string]bool{}
-	failed := map[string]bool{}
-	for _, id := range r.order {
-		o := r.outcomes[id]
+// verdict returns the tests that passed, and the packages and tests that failed. A package did if its failure isn't that of
+// its tests: it does not build, died, hangs, or no test of it failed.
+func (r *results) verdict() (passed, failed []*outcome) {
+	explained, unfinished := map[string]bool{}, map[string]bool{}
+	for _, o := range r.outcomes {
 		switch {
-		case id.test == "":
+		case o.test == "":
 		case o.action == "pass":
-			v.passed = append(v.passed, id)
-		case o.action == "fail":
-			v.failed = append(v.failed, id)
-			failed[id.pkg] = true
+			passed = append(passed, o)
 		default:
-			v.failed = append(v.failed, id)
-			unfinished[id.pkg] = true
+			failed = append(failed, o)
+			explained[o.pkg] = true
+			unfinished[o.pkg] = unfinished[o.pkg] || o.action != "fail"
 		}
 	}
-	for _, id := range r.order {
-		if o := r.outcomes[id]; id.test == "" && (o.action == "fail" || o.action == "build-fail") {
-			if unfinished[id.pkg] || !failed[id.pkg] || panicked(o.output.String()) {
-				v.broken = append(v.broken, id)
-			}
-		} else if id.test == "" && unfinished[id.pkg] {
-			v.broken = append(v.broken, id) // its command was killed
+	var packages []*outcome
+	for _, o := range r.outcomes {
+		hasFailed := strings.HasSuffix(o.action, "fail") // or "build-fail"
+		if o.test == "" && (unfinished[o.pkg] || hasFailed && (o.died || !explained[o.pkg])) {
+			packages = append(packages, o)
 		}
 	}
-	v.none = len(r.order) > 0 && len(v.passed)+len(v.failed)+len(v.broken) == 0
-	return v
-}
-
-// panicked returns whether the program of a package exited for another reason than failed tests.
-func panicked(output string) bool {
-	for line := range strings.Lines(output) {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
-			strings.HasPrefix(line, "exit status ") && strings.TrimSpace(line) != "exit status 1" {
-			return true
-		}
-	}
-	return false
+	return passed, append(packages, failed...)
 }
 
 // raceRule is the line before and after a report of the race detector.
@@ -144,23 +125,15 @@ const raceRule = "==================\n"
 // longest is how many lines of a test's output are shown; the log has all.
 const longest = 150
 
-// failures returns the output of failed tests and packages.
-func (r *results) failures(v verdict) string {
-	var b strings.Builder
-	for _, id := range slices.Concat(v.broken, v.failed) {
-		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(ofTests(r.outcomes[id].output.String())))
+// shown returns what is shown of the output, of a panic only those goroutines that run a test.
+func (o *outcome) shown() string {
+	output := o.output.String()
+	if o.died {
+		output = strings.Join(slices.DeleteFunc(strings.SplitAfter(output, "\n\n"), func(block string) bool {
+			return strings.HasPrefix(block, "goroutine ") && !strings.Contains(block, "_test.go:")
+		}), "")
 	}
-	return b.String()
-}
-
-// ofTests returns the output of a program without those goroutines of a panic that run no test.
-func ofTests(output string) string {
-	if !panicked(output) {
-		return output
-	}
-	return strings.Join(slices.DeleteFunc(strings.SplitAfter(output, "\n\n"), func(block string) bool {
-		return strings.HasPrefix(block, "goroutine ") && !strings.Contains(block, "_test.go:")
-	}), "")
+	return fmt.Sprintf("--- %s\n%s", o.testID, tail(output))
 }
 
 // tail returns the last lines of a text. The report of a data race comes last, since a test continues after one.

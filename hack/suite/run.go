@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +36,7 @@ type run struct {
 	out     io.Writer
 
 	began    time.Time
+	builds   map[string]func() error // build a set of "bin/cluster env" once, after those before it
 	mu       sync.Mutex
 	repeated int
 	running  map[string]time.Time // the tiers that run, and since when
@@ -48,80 +49,65 @@ type report struct {
 	tier           string
 	passed, failed int
 	took           time.Duration
-	ok             bool
 }
 
 // all runs the tiers and reports.
 func (r *run) all(ctx context.Context) error {
-	r.began = time.Now()
-	r.running = map[string]time.Time{}
+	r.began, r.running, r.builds = time.Now(), map[string]time.Time{}, map[string]func() error{}
+	last := func() error { return nil }
+	for _, set := range needed(r.tiers) {
+		before := last
+		last = sync.OnceValue(func() error {
+			_ = before() // a set after the other; a tier reports what it lacks
+			return r.build(ctx, set)
+		})
+		r.builds[set] = last
+	}
+	for _, folder := range []string{"logs", "junit"} {
+		if err := os.MkdirAll(filepath.Join(r.dist, folder), 0o755); err != nil {
+			return err
+		}
+	}
 	var wg sync.WaitGroup
-	built := r.build(ctx, &wg)
+	wg.Go(func() { _ = last() })
 	for _, l := range []lane{onCluster, processes, computes} {
 		wg.Go(func() {
 			for _, t := range r.tiers {
 				if t.lane == l {
-					r.tier(ctx, t, built)
+					r.tier(ctx, t)
 				}
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
 	ticks := time.NewTicker(30 * time.Second)
 	defer ticks.Stop()
-	for {
-		select {
-		case <-done:
-			return r.summary()
-		case now := <-ticks.C:
+	go func() {
+		for now := range ticks.C {
 			r.progress(now)
 		}
-	}
+	}()
+	wg.Wait()
+	return r.summary()
 }
 
-// tools is a set of "bin/cluster env" that is being built. err is valid when built is closed.
-type tools struct {
-	built chan struct{}
-	err   error
-}
-
-// build builds what the tiers need, a set after the other.
-func (r *run) build(ctx context.Context, wg *sync.WaitGroup) map[string]*tools {
-	result := map[string]*tools{}
-	needed := needed(r.tiers)
-	for _, set := range needed {
-		result[set] = &tools{built: make(chan struct{})}
+// build builds a set of "bin/cluster env".
+func (r *run) build(ctx context.Context, set string) error {
+	began, name := time.Now(), "tools-"+set
+	log, end := r.begins(name)
+	defer end()
+	err := r.execute(ctx, []string{"nice", "-n", "5", r.cluster, "env", set}, nil, log)
+	if took := time.Since(began); err != nil {
+		r.report(report{tier: name, failed: 1, took: took}, r.logged(name))
+	} else if took > 5*time.Second { // else it was built before
+		r.report(report{tier: name, took: took}, "")
 	}
-	wg.Go(func() {
-		for _, set := range needed {
-			began, name := time.Now(), "tools-"+set
-			ended, log := r.runs(name), r.log(name)
-			err := r.execute(ctx, []string{"nice", "-n", "5", r.cluster, "env", set}, nil, log)
-			_ = log.Close()
-			if took := time.Since(began); err != nil || took > 5*time.Second { // else it was built before
-				r.report(report{tier: name, took: took, ok: err == nil, failed: count(err != nil)}, r.logged(name))
-			}
-			ended()
-			result[set].err = err
-			close(result[set].built)
-		}
-	})
-	return result
-}
-
-func count(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
+	return err
 }
 
 // tier runs a tier when what it needs is built.
-func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
+func (r *run) tier(ctx context.Context, t tier) {
 	for _, set := range t.needs {
-		<-built[set].built
-		if built[set].err != nil {
+		if err := r.builds[set](); err != nil {
 			r.report(report{tier: t.name, failed: 1}, "it needs tools-"+set+"\n")
 			return
 		}
@@ -130,107 +116,94 @@ func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 		r.report(report{tier: t.name, failed: 1}, "interrupted\n")
 		return
 	}
-	began, results, log := time.Now(), newResults(), r.log(t.name)
-	defer r.runs(t.name)()
-	err := r.tests(ctx, t, t.command(r.more), results, log)
-	v := results.verdict()
-	none := v.none || t.target == "" && len(results.order) == 0
-	ok := err == nil && !none && len(v.failed) == 0 && len(v.broken) == 0
-	failures := results.failures(v)
+	began := time.Now()
+	log, end := r.begins(t.name)
+	defer end()
+	results, err := r.tests(ctx, t, t.command(r.more), log)
+	passed, failed := results.verdict()
+	isTest := t.target != "" && len(results.outcomes) == 0 // the command
+	problem := ""
 	switch {
-	case ok || failures != "":
-	case err == nil && none && len(r.more) > 0:
-		failures = "no test matches " + strings.Join(r.more, " ") + "\n"
-	case err == nil && none:
-		failures = "no test ran: check the names of tests and packages\n"
-	default:
-		failures = tail(r.logged(t.name))
+	case len(failed) > 0:
+		for _, o := range failed {
+			problem += o.shown()
+		}
+	case err != nil:
+		problem = r.logged(t.name)
+	case len(passed) == 0 && !isTest && len(r.more) > 0:
+		problem = "no test matches " + strings.Join(r.more, " ") + "\n"
+	case len(passed) == 0 && !isTest:
+		problem = "no test ran: check the names of tests and packages\n"
 	}
-	if r.repeats(t, v) {
-		ok = r.again(ctx, t, results, &v, log)
+	if r.repeats(t, failed) {
+		var again []*outcome
+		for _, o := range failed {
+			if r.passesAlone(ctx, t, o, log) {
+				passed = append(passed, o)
+			} else {
+				again = append(again, o)
+			}
+		}
+		if failed = again; len(again) == 0 {
+			problem = ""
+		}
 	}
-	_ = log.Close()
-	took := time.Since(began)
-	if err := results.junit(filepath.Join(r.dist, "junit", t.name+".xml"), t.name, v, took); err != nil {
-		ok, failures = false, failures+"writing the results: "+err.Error()+"\n"
+	rep := report{tier: t.name, passed: len(passed), failed: len(failed), took: time.Since(began)}
+	if err := junit(filepath.Join(r.dist, "junit", t.name+".xml"), t.name, passed, failed, rep.took); err != nil {
+		problem += "writing the results: " + err.Error() + "\n"
 	}
-	rep := report{tier: t.name, passed: len(v.passed), failed: len(v.failed) + len(v.broken), took: took, ok: ok}
-	if rep.passed+rep.failed == 0 { // a command is a test
-		rep.passed = count(ok)
+	switch {
+	case problem != "":
+		rep.failed = max(rep.failed, 1)
+	case isTest:
+		rep.passed = 1
 	}
-	if rep.failed == 0 {
-		rep.failed = count(!ok)
-	}
-	r.report(rep, failures)
+	r.report(rep, problem)
 }
 
 // tests runs a command of a tier and reads its results.
-func (r *run) tests(ctx context.Context, t tier, argv []string, results *results, log io.Writer) error {
-	w := &reader{results: results, log: log}
-	err := r.execute(ctx, t.inEnvironment(r.cluster, argv), t.variables(r.began, len(r.tiers) == 1), w)
-	w.flush()
-	return err
+func (r *run) tests(ctx context.Context, t tier, argv []string, log io.Writer) (*results, error) {
+	output, input := io.Pipe()
+	go func() {
+		err := r.execute(ctx, t.inEnvironment(r.cluster, argv), t.variables(r.began, len(r.tiers) == 1), input)
+		_ = input.CloseWithError(err)
+	}()
+	results := newResults()
+	for lines := bufio.NewReader(output); ; {
+		line, err := lines.ReadBytes('\n')
+		_, _ = log.Write(results.line(line))
+		if errors.Is(err, io.EOF) {
+			return results, nil
+		}
+		if err != nil {
+			return results, err
+		}
+	}
 }
 
 // repeats returns whether the failed tests of a tier are repeated.
-func (r *run) repeats(t tier, v verdict) bool {
+func (r *run) repeats(t tier, failed []*outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.strict || len(v.failed) == 0 || len(v.broken) > 0 || r.repeated+len(v.failed) > repeatable {
+	isPackage := func(o *outcome) bool { return o.test == "" }
+	if t.strict || slices.ContainsFunc(failed, isPackage) || r.repeated+len(failed) > repeatable {
 		return false
 	}
-	r.repeated += len(v.failed)
+	r.repeated += len(failed)
+	return len(failed) > 0
+}
+
+// passesAlone repeats a failed test alone. One that passes is a flake.
+func (r *run) passesAlone(ctx context.Context, t tier, o *outcome, log io.Writer) bool {
+	fmt.Fprintf(log, "\n=== repeating %s alone\n", o.testID)
+	results, err := r.tests(ctx, t, t.again(o.testID), log)
+	if passed, failed := results.verdict(); err != nil || len(passed) == 0 || len(failed) > 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flakes = append(r.flakes, flake{Time: time.Now().UTC(), Commit: r.commit, Tier: t.name, Package: o.pkg, Test: o.test, Output: tail(o.output.String())})
 	return true
-}
-
-// again repeats the failed tests, each alone, and moves those that pass to the passed ones, as flakes. It returns whether
-// all passed.
-func (r *run) again(ctx context.Context, t tier, first *results, v *verdict, log io.Writer) bool {
-	var failed []testID
-	for _, id := range v.failed {
-		fmt.Fprintf(log, "\n=== repeating %s alone\n", id.short())
-		second := newResults()
-		err := r.tests(ctx, t, t.again(id), second, log)
-		if w := second.verdict(); err != nil || len(w.passed) == 0 || len(w.failed) > 0 || len(w.broken) > 0 {
-			failed = append(failed, id)
-			continue
-		}
-		v.passed = append(v.passed, id)
-		output := tail(first.outcomes[id].output.String())
-		r.mu.Lock()
-		r.flakes = append(r.flakes, flake{Time: time.Now().UTC(), Commit: r.commit, Tier: t.name, Package: id.pkg, Test: id.test, Output: output})
-		r.mu.Unlock()
-	}
-	v.failed = failed
-	return len(failed) == 0
-}
-
-// reader splits output into lines, for the results and the log.
-type reader struct {
-	results *results
-	log     io.Writer
-	partial []byte
-}
-
-func (w *reader) Write(p []byte) (int, error) {
-	w.partial = append(w.partial, p...)
-	for {
-		end := bytes.IndexByte(w.partial, '\n')
-		if end < 0 {
-			return len(p), nil
-		}
-		if _, err := w.log.Write(w.results.line(w.partial[:end+1])); err != nil {
-			return 0, err
-		}
-		w.partial = w.partial[end+1:]
-	}
-}
-
-// flush reads a last line without an end.
-func (w *reader) flush() {
-	if len(w.partial) > 0 {
-		_, _ = w.Write([]byte("\n"))
-	}
 }
 
 // execute runs a command in its own session, whose processes are stopped with it.
@@ -248,18 +221,6 @@ func (r *run) execute(ctx context.Context, argv, variables []string, out io.Writ
 	return err
 }
 
-// runs records that a tier runs, until stopped is called.
-func (r *run) runs(name string) (stopped func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running[name] = time.Now()
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.running, name)
-	}
-}
-
 // progress prints which tiers run. Their logs contain more.
 func (r *run) progress(now time.Time) {
 	r.mu.Lock()
@@ -271,49 +232,52 @@ func (r *run) progress(now time.Time) {
 
 func (r *run) logPath(name string) string { return filepath.Join(r.dist, "logs", name+".txt") }
 
-// log creates the log of a tier.
-func (r *run) log(name string) io.WriteCloser {
-	if err := os.MkdirAll(filepath.Dir(r.logPath(name)), 0o755); err != nil {
-		panic(err)
-	}
-	f, err := os.Create(r.logPath(name))
+// begins creates the log of a tier, which runs until end is called.
+func (r *run) begins(name string) (log *os.File, end func()) {
+	log, err := os.Create(r.logPath(name))
 	if err != nil {
 		panic(err)
 	}
-	return f
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[name] = time.Now()
+	return log, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, name)
+		_ = log.Close()
+	}
 }
 
+// logged returns the last lines of the log of a tier.
 func (r *run) logged(name string) string {
-	content, err := os.ReadFile(r.logPath(name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(content)
+	content, _ := os.ReadFile(r.logPath(name)) // which begins created
+	return tail(string(content))
 }
 
-// report prints the result of a tier, and what failed.
-func (r *run) report(rep report, failures string) {
+// report prints the result of a tier, and the problem of one that failed.
+func (r *run) report(rep report, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reports = append(r.reports, rep)
-	if rep.ok {
+	if rep.failed == 0 {
 		fmt.Fprintf(r.out, "passed  %s: %d in %d s\n", rep.tier, rep.passed, seconds(rep.took))
 		return
 	}
-	fmt.Fprintf(r.out, "FAILED  %s after %d s, %d of %d. From %s:\n%s\n", rep.tier, seconds(rep.took), rep.failed, rep.passed+rep.failed, r.logPath(rep.tier), failures)
+	fmt.Fprintf(r.out, "FAILED  %s after %d s, %d of %d. From %s:\n%s\n", rep.tier, seconds(rep.took), rep.failed, rep.passed+rep.failed, r.logPath(rep.tier), problem)
 }
 
 func seconds(d time.Duration) int { return int(d.Round(time.Second).Seconds()) }
 
 // summary prints the table of seconds, the flakes, which it records, and the sums.
 func (r *run) summary() error {
-	whole := report{tier: "all", ok: true, took: time.Since(r.began)}
+	whole := report{tier: "all", took: time.Since(r.began)}
 	var failed []string
 	for _, rep := range r.reports {
 		whole.passed += rep.passed
 		whole.failed += rep.failed
-		if !rep.ok {
-			failed, whole.ok = append(failed, rep.tier), false
+		if rep.failed > 0 {
+			failed = append(failed, rep.tier)
 		}
 	}
 	fmt.Fprintln(r.out)
@@ -326,13 +290,13 @@ func (r *run) summary() error {
 		return err
 	}
 	for _, f := range r.flakes {
-		fmt.Fprintf(r.out, "FLAKE %s: failed in the tier %s and passed alone, a fault that %s keeps\n", testID{f.Package, f.Test}.short(), f.Tier, flakes)
+		fmt.Fprintf(r.out, "FLAKE %s: failed in the tier %s and passed alone, a fault that %s keeps\n", testID{f.Package, f.Test}, f.Tier, flakes)
 	}
 	if len(failed) > 0 {
 		fmt.Fprintf(r.out, "Failed: %s\n", strings.Join(failed, ", "))
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed\n", whole.passed, whole.failed)
-	if !whole.ok {
+	if len(failed) > 0 {
 		return errFailed
 	}
 	return nil
