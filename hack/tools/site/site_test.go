@@ -117,16 +117,14 @@ func TestSitePassesInABrowser(t *testing.T) {
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	copying := browser.SetPermissionParams{Permission: &browser.PermissionDescriptor{Name: "clipboard-write"}, Setting: browser.PermissionSettingGranted}
-	if _, err := chromedp.CallBrowser(ctx, browser.SetPermission, copying); err != nil {
-		t.Fatal(err)
-	}
+	_, err = chromedp.CallBrowser(ctx, browser.SetPermission, copying)
+	must(t, err)
 	console := chromedp.Console(ctx)
 	tooWide := chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)
 	for _, scheme := range []string{"light", "dark"} {
 		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
+		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, media)
+		must(t, err)
 		for _, width := range []int64{1440, 400} {
 			look := func(name string, steps ...chromedp.Action[chromedp.Void]) {
 				t.Helper()
@@ -138,12 +136,8 @@ func TestSitePassesInABrowser(t *testing.T) {
 					t.Errorf("%s: the page is wider than the screen, %v", name, err)
 				}
 				picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-				if err == nil {
-					err = os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), picture, 0o644)
-				}
-				if err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				must(t, err)
+				must(t, os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), picture, 0o644))
 			}
 			open := func(page string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(server.URL + page) }
 			const field = "#memcachedspecupdatestrategyhandovernodedraintaints"
@@ -168,9 +162,8 @@ func TestSitePassesInABrowser(t *testing.T) {
 		}
 	}
 	const end = "the last message"
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any](`console.log("`+end+`")`)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = chromedp.Run(ctx, chromedp.Evaluate[any](`console.log("`+end+`")`))
+	must(t, err)
 	for message, err := range console {
 		must(t, err)
 		if message.Text == end {
@@ -187,10 +180,8 @@ func TestSamplesFollowTheirSchemas(t *testing.T) {
 	_, dir := serve(t)
 	var config struct{ Params struct{ Address string } }
 	settings, err := os.ReadFile("../../site/hugo.yaml")
-	if err == nil {
-		err = yaml.Unmarshal(settings, &config)
-	}
 	must(t, err)
+	must(t, yaml.Unmarshal(settings, &config))
 	samples, err := filepath.Glob("../../../config/samples/cache_*.yaml")
 	if err != nil || len(samples) < 6 {
 		t.Fatalf("%d samples, %v", len(samples), err)
