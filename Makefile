@@ -133,7 +133,7 @@ installed = @command -v $(1) >/dev/null || if [ "$$(id -u)" = 0 ]; then apt-get 
 # Build the site of docs/ in dist/site; the first build takes three minutes.
 docs-site:
 	rm -rf dist/site
-	$(HUGO) --source hack/site --destination $(CURDIR)/dist/site --panicOnWarning
+	$(HUGO) --source hack/site --destination $(CURDIR)/dist/site --panicOnWarning --noBuildLock
 fmt: ## Format the Go code.
 	@for module in $(MODULES); do go -C $$module fmt ./... || exit 1; done
 vet:
