@@ -55,11 +55,17 @@ func sizeOfSpec(m *v1beta1.Memcached) int32 { return ptr.Deref(m.Spec.Size, 1) }
 
 // Size returns the number of shards that a Memcached should have: that of the spec, if it isn't beyond what may be written through /scale.
 func Size(m *v1beta1.Memcached) int32 {
+	_, size := sizes(m)
+	return size
+}
+
+// sizes returns the number of shards with which a change begins, and Size.
+func sizes(m *v1beta1.Memcached) (from, size int32) {
 	size, limits := sizeOfSpec(m), m.Spec.Scaling.ScaleSubresource
 	if m.Status.ObservedGeneration <= 0 || ScaledBy(m) == nil {
-		return size
+		return size, size
 	}
-	var from, least int32
+	var least int32
 	switch s := m.Status.Scaling; {
 	case s != nil && isPublished(s):
 		from, least = s.To, s.To
@@ -68,23 +74,24 @@ func Size(m *v1beta1.Memcached) int32 {
 	case m.Status.LimitedSize != nil:
 		from, least = m.Status.LimitedSize.Size, m.Status.LimitedSize.Size
 	case m.Status.ObservedGeneration == m.Generation:
-		return size
+		return size, size
 	default:
 		from = max(m.Status.Size, int32(len(m.Status.Servers))) //nolint:gosec // at most 128 by the CRD
 		least = from
 	}
 	if limits.Directions != v1beta1.ScaleOutAndIn && size < least {
-		return least
+		return from, least
 	}
 	if limits.MaxStep != nil && from > 0 {
-		return min(max(size, from-*limits.MaxStep), from+*limits.MaxStep)
+		size = min(max(size, from-*limits.MaxStep), from+*limits.MaxStep)
 	}
-	return size
+	return from, size
 }
 
-// LimitedSize returns the number of shards to report instead of the spec's; nil if it is the same.
-func LimitedSize(m *v1beta1.Memcached) *v1beta1.LimitedSize {
-	size, wanted := Size(m), sizeOfSpec(m)
+// LimitedSize returns the number of shards to report instead of the spec's, if so many exist; nil if Size is that of the spec.
+func LimitedSize(m *v1beta1.Memcached, exist int32) *v1beta1.LimitedSize {
+	from, size := sizes(m)
+	wanted := sizeOfSpec(m)
 	if size == wanted {
 		return nil
 	}
@@ -93,6 +100,8 @@ func LimitedSize(m *v1beta1.Memcached) *v1beta1.LimitedSize {
 		message += fmt.Sprintf(" removes no shards; keeping %d shards. If you want fewer, set spec.size to %[1]d in the Memcached and then to your number", size)
 	} else {
 		message += fmt.Sprintf(" has maxStep %d; %d shards are next", *m.Spec.Scaling.ScaleSubresource.MaxStep, size)
+		// The next step begins where this one is: it may wait, such as while the Memcached is paused.
+		size = min(max(exist, min(from, size)), max(from, size))
 	}
 	return &v1beta1.LimitedSize{Size: size, Message: message}
 }

@@ -56,13 +56,17 @@ func TestSizeWrittenThroughScaleIsLimited(t *testing.T) {
 			for _, change := range c.changes {
 				change(m)
 			}
-			l := LimitedSize(m)
+			l := LimitedSize(m, Size(m))
 			if got := Size(m); got != c.want[i] || (l == nil) != (got == to) || l != nil && (l.Size != got || i == 0 && !strings.Contains(l.Message, c.message)) {
 				t.Errorf("%s, to %d: %d shards, want %d, and %+v", name, to, got, c.want[i], l)
 			}
 			m.ManagedFields = ScaledBy(m)
 			if got := Size(m); got != c.want[i] {
 				t.Errorf("%s, to %d: with what the cache keeps, %d shards, want %d", name, to, got, c.want[i])
+			}
+			m.Status.LimitedSize, m.Status.ObservedGeneration = LimitedSize(m, 4), m.Generation
+			if got := Size(m); got != c.want[i] {
+				t.Errorf("%s, to %d: %d shards while the step waits, want %d", name, to, got, c.want[i])
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -105,5 +106,34 @@ func TestForbiddenScaleInIsReportedUntilTheOwnerSetsTheSize(t *testing.T) {
 	m.ManagedFields = nil // the generation is the same
 	if s := plantest.Plan(obs).Scaling.Status; s == nil || s.From != 4 || s.To != 3 || s.Step != v1beta1.ScalingPreparing {
 		t.Errorf("it begins with %+v", s)
+	}
+}
+
+// What waits uses up no steps: the first one begins with the shards that exist when the Memcached continues.
+func TestStepsOfAPausedMemcachedAreNotUsedUp(t *testing.T) {
+	obs := plantest.Running(t, 4, func(s *v1beta1.MemcachedSpec) {
+		s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump}
+		s.Scaling.ScaleSubresource.MaxStep = new(int32(1))
+	})
+	m := obs.Memcached
+	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "hpa", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:size":{}}}`)}}
+	m.Status.ObservedGeneration, m.Status.Servers = m.Generation-1, []string{"cache-0.", "cache-1.", "cache-2.", "cache-3."}
+	*m.Spec.Size, m.Spec.Paused, obs.Paused = 8, true, true
+	plantest.Read(obs)
+	for range 4 {
+		m.Status = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+		if l := m.Status.LimitedSize; l == nil || l.Size != 4 || m.Status.Scaling != nil {
+			t.Errorf("limited to %+v, scaling %+v", l, m.Status.Scaling)
+		}
+	}
+	m.Spec.Paused, obs.Paused = false, false
+	m.Generation++
+	plantest.Read(obs)
+	if s := plantest.Plan(obs).Scaling.Status; s == nil || s.From != 4 || s.To != 5 {
+		t.Errorf("it begins with %+v", s)
+	}
+	*m.Spec.Size = 4 // the load is over
+	if got := resources.Size(m); got != 4 {
+		t.Errorf("%d shards", got)
 	}
 }

@@ -28,7 +28,6 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		Scaling:            p.Scaling.Status,
 		LastScaling:        lastScaling(m.Status, p.Scaling.Status, now),
 		Purge:              p.Scaling.Purge,
-		LimitedSize:        resources.LimitedSize(m),
 	}
 	if obs.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
@@ -56,6 +55,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		}
 	}
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist
+	s.LimitedSize = resources.LimitedSize(m, s.Size)
 	s.Version = oldestVersion(s.Shards)
 	if obs.Rejected == nil && obs.Image.Version != s.Version {
 		s.TargetVersion = obs.Image.Version
