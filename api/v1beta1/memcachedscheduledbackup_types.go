@@ -175,10 +175,11 @@ const (
 
 // Reasons of a schedule's events.
 const (
-	// EventBackupSkipped: a run was skipped because the previous backup is still running.
+	// EventBackupSkipped: a run was skipped because the previous backup is still running, or
+	// because the Memcached has no shard.
 	//
-	// Do: speed up the backups (spec.backupTemplate.spec.rateLimit), run them less often, or
-	// change concurrencyPolicy.
+	// Do: nothing about a Memcached of size 0. Otherwise speed up the backups
+	// (spec.backupTemplate.spec.rateLimit), run them less often, or change concurrencyPolicy.
 	EventBackupSkipped = "BackupSkipped"
 	// EventMissedSchedule: a run was missed, and the operator saw it later than
 	// startingDeadlineSeconds allow. No backup was created for it.

@@ -31,6 +31,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager. A backup triggers its schedule.

@@ -44,8 +44,8 @@ type cache struct {
 }
 
 func (c *cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if c.schedule != nil {
-		c.schedule.DeepCopyInto(o.(*v1beta1.MemcachedScheduledBackup))
+	if s, ok := o.(*v1beta1.MemcachedScheduledBackup); ok && c.schedule != nil {
+		c.schedule.DeepCopyInto(s)
 		return nil
 	}
 	return c.Client.Get(ctx, key, o, options...)
@@ -232,6 +232,18 @@ func TestRunReplacesRunningBackup(t *testing.T) {
 	_, err := f.reconcile()
 	f.must(err)
 	f.wantBackups(dueName)
+}
+
+// A Failed backup would raise an alert when the Memcached has shards again.
+func TestRunsWhileTheMemcachedHasNoShardsAreSkipped(t *testing.T) {
+	for size, want := range map[int32][]string{0: nil, 1: {dueName}} {
+		f := newFixture(t)
+		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: simtest.InMemory, Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: &size}}
+		f.must(f.server.Create(t.Context(), m))
+		_, err := f.reconcile()
+		f.must(err)
+		f.wantBackups(want...)
+	}
 }
 
 func TestDeletedScheduleRunsNothing(t *testing.T) {

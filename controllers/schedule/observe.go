@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
@@ -19,6 +20,8 @@ type observation struct {
 	backups []v1beta1.MemcachedBackup
 	// now is when they were read.
 	now time.Time
+	// noShards is whether the Memcached exists and has size 0.
+	noShards bool
 }
 
 // observer makes all reads.
@@ -39,5 +42,8 @@ func (r observer) observe(ctx context.Context, s *v1beta1.MemcachedScheduledBack
 			obs.backups = append(obs.backups, all.Items[i])
 		}
 	}
-	return obs, nil
+	m := &v1beta1.Memcached{}
+	err := r.cache.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Spec.BackupTemplate.Spec.MemcachedRef.Name}, m)
+	obs.noShards = err == nil && resources.Listed(m) == 0
+	return obs, client.IgnoreNotFound(err)
 }

@@ -106,6 +106,9 @@ func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, 
 	case late > startingDeadline(s):
 		return plan{status: status, events: []event.Event{event.Warning(v1beta1.EventMissedSchedule,
 			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))}}
+	case obs.noShards: // a Failed backup would be the last one when the Memcached has shards again
+		return plan{status: status, events: []event.Event{event.Normal(v1beta1.EventBackupSkipped,
+			"skipped the run at %s because Memcached %s has no shard", at, s.Spec.BackupTemplate.Spec.MemcachedRef.Name)}}
 	}
 	var replace []v1beta1.MemcachedBackup
 	switch policy := s.Spec.ConcurrencyPolicy; {

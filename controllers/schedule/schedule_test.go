@@ -60,6 +60,7 @@ func TestRunCreatesOneBackup(t *testing.T) {
 		edits    edits
 		late     time.Duration
 		backups  []v1beta1.MemcachedBackup
+		noShards bool
 		create   bool
 		replaces int
 		event    string
@@ -73,6 +74,7 @@ func TestRunCreatesOneBackup(t *testing.T) {
 		"it ran, but the status lacks it":    {backups: []v1beta1.MemcachedBackup{taken}, last: true},
 		"the same, and another is running":   {edits: edits{policy(v1beta1.ConcurrencyReplace)}, backups: []v1beta1.MemcachedBackup{taken, active}, last: true},
 		"another is still running":           {backups: []v1beta1.MemcachedBackup{active}, event: v1beta1.EventBackupSkipped, last: true},
+		"the Memcached has no shard":         {edits: edits{policy(v1beta1.ConcurrencyReplace)}, backups: []v1beta1.MemcachedBackup{active}, noShards: true, event: v1beta1.EventBackupSkipped, last: true},
 		"another may run in parallel":        {edits: edits{policy(v1beta1.ConcurrencyAllow)}, backups: []v1beta1.MemcachedBackup{active}, create: true, last: true},
 		"another is replaced":                {edits: edits{policy(v1beta1.ConcurrencyReplace)}, backups: []v1beta1.MemcachedBackup{active}, create: true, replaces: 1, last: true},
 		"suspended":                          {edits: edits{func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Suspend = true }}},
@@ -88,7 +90,7 @@ func TestRunCreatesOneBackup(t *testing.T) {
 		t.Run(description, func(t *testing.T) {
 			now := run.Add(test.late)
 			s := scheduled(run, test.edits...)
-			p := makePlan(observation{s, test.backups, now})
+			p := makePlan(observation{s, test.backups, now, test.noShards})
 			if (p.actions.create != nil) != test.create || len(p.actions.replace) != test.replaces {
 				t.Fatalf("it creates %+v and replaces %d", p.actions.create, len(p.actions.replace))
 			}
@@ -130,13 +132,13 @@ func TestRunCreatesOneBackup(t *testing.T) {
 func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
-	p := makePlan(observation{s, nil, now})
+	p := makePlan(observation{s, nil, now, false})
 	c := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionReady)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1beta1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.actions.create != nil {
 		t.Errorf("the plan is %+v", p)
 	}
 	s.Status = p.status
-	if again := makePlan(observation{s, nil, now}); len(again.events) != 0 {
+	if again := makePlan(observation{s, nil, now, false}); len(again.events) != 0 {
 		t.Errorf("another event: %+v", again.events)
 	}
 }
@@ -145,13 +147,13 @@ func TestStatusSummarizesBackups(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	finished := created(now, 9*time.Hour, v1beta1.TransferComplete)
 	p := makePlan(observation{scheduled(now), []v1beta1.MemcachedBackup{created(now, 33*time.Hour, v1beta1.TransferComplete), finished,
-		created(now, time.Hour, v1beta1.TransferFailed), created(now, time.Minute, v1beta1.TransferRunning)}, now})
+		created(now, time.Hour, v1beta1.TransferFailed), created(now, time.Minute, v1beta1.TransferRunning)}, now, false})
 	if !p.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) || len(p.status.Active) != 1 || p.status.ObservedGeneration != 3 {
 		t.Errorf("the status is %+v", p.status)
 	}
 	s := scheduled(now)
 	s.Status = p.status
-	if later := makePlan(observation{s, nil, now}); !later.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) {
+	if later := makePlan(observation{s, nil, now, false}); !later.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) {
 		t.Errorf("after its backups were deleted, its last success is %v", later.status.LastSuccessfulTime)
 	}
 }
@@ -239,7 +241,7 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 				b.Status.Snapshot = &v1beta1.SnapshotStatus{Items: items}
 				backups = append(backups, b)
 			}
-			p := makePlan(observation{scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now})
+			p := makePlan(observation{scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now, false})
 			if len(p.actions.prune) != test.prune {
 				t.Errorf("it deletes %d backups, want %d", len(p.actions.prune), test.prune)
 			}
@@ -273,20 +275,20 @@ func TestFewBackupsAreDeletedAtATime(t *testing.T) {
 	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) {
 		s.Spec.Retention = &v1beta1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1)}
 	})
-	p := makePlan(observation{s, backups, now})
+	p := makePlan(observation{s, backups, now, false})
 	if len(p.actions.prune) != maxDeleting || p.actions.prune[0].Name != backups[29].Name {
 		t.Fatalf("it deletes %d backups, first %s", len(p.actions.prune), p.actions.prune[0].Name)
 	}
 	for i := range 3 {
 		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	if p := makePlan(observation{s, backups, now}); len(p.actions.prune) != maxDeleting-3 {
+	if p := makePlan(observation{s, backups, now, false}); len(p.actions.prune) != maxDeleting-3 {
 		t.Errorf("with three in deletion, it deletes %d", len(p.actions.prune))
 	}
 	for i := range 8 {
 		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	if p := makePlan(observation{s, backups, now}); len(p.actions.prune) != 0 {
+	if p := makePlan(observation{s, backups, now, false}); len(p.actions.prune) != 0 {
 		t.Errorf("with eight in deletion, it deletes %d", len(p.actions.prune))
 	}
 }
@@ -307,7 +309,7 @@ func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
 				backups[i].DeletionTimestamp = &metav1.Time{Time: run}
 			}
 		}
-		p := makePlan(observation{s, backups, run})
+		p := makePlan(observation{s, backups, run, false})
 		for _, b := range p.actions.replace {
 			if deleted[b.Name] {
 				t.Errorf("it deletes %s twice", b.Name)
@@ -323,7 +325,7 @@ func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
 		}
 		s.Status = p.status
 	}
-	if p := makePlan(observation{scheduled(run), slices.Repeat(active, maxActive), run}); len(p.status.Active) != maxActive {
+	if p := makePlan(observation{scheduled(run), slices.Repeat(active, maxActive), run, false}); len(p.status.Active) != maxActive {
 		t.Errorf("the status names %d backups", len(p.status.Active))
 	}
 }
@@ -334,12 +336,12 @@ func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
 	s := scheduled(now, func(s *v1beta1.MemcachedScheduledBackup) {
 		s.Status.LastScheduleTime = &metav1.Time{Time: now.Add(9000 * time.Hour)}
 	})
-	p := makePlan(observation{s, nil, now})
+	p := makePlan(observation{s, nil, now, false})
 	if p.actions.create != nil || !p.status.LastScheduleTime.Time.Equal(now) {
 		t.Fatalf("it creates %v, and the last run is %v", p.actions.create, p.status.LastScheduleTime)
 	}
 	s.Status = p.status
-	if p = makePlan(observation{s, nil, now.Add(31 * time.Minute)}); p.actions.create == nil {
+	if p = makePlan(observation{s, nil, now.Add(31 * time.Minute), false}); p.actions.create == nil {
 		t.Error("it does not create the next backup")
 	}
 }
