@@ -344,7 +344,7 @@ const (
 	// hitRatioGate.timeoutSeconds, and the update has stopped.
 	//
 	// Do: check your clients, then wait, set hitRatioGate.mode to Continue, or revert
-	// the spec.
+	// the spec. If the shard has fewer lookups than before, lower hitRatioGate.minRequests.
 	ReasonHitRatioNotRecovered = "HitRatioNotRecovered"
 	// ReasonDisruptionBudgetConflict: another PodDisruptionBudget than the operator's selects the pods of a shard, too.
 	// Kubernetes rejects every eviction of a pod that has two, so drains of its node don't finish. Nothing else is affected.

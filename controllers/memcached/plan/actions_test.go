@@ -465,7 +465,7 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 		"a hit ratio": {func(obs *observation.Observation) {
 			strategy(func(s *v1beta1.UpdateStrategy) { s.HitRatioGate = v1beta1.HitRatioGate{Mode: v1beta1.HitRatioGateStop} })(obs)
 			record(obs, 20*time.Second)
-		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%)", 5 * time.Second},
+		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%), in a minute with at least 1000 lookups", 5 * time.Second},
 		"the first of two restores that run": {func(obs *observation.Observation) {
 			restore(obs, "a", v1beta1.TransferComplete)
 			restore(obs, "b", v1beta1.TransferRunning)

@@ -142,10 +142,10 @@ func hitRatioNotRecovered(in Input, s Shard) (Decision, bool) {
 	if r == nil || s.Leaves || r.Requests >= r.MinRequests && r.Now >= r.Share*r.Before {
 		return Decision{}, false
 	}
-	goal := fmt.Sprintf("recover to %.0f%% of its previous value (%.1f%%)", 100*r.Share, 100*r.Before)
+	goal := fmt.Sprintf("recover to %.0f%% of its previous value (%.1f%%), in a minute with at least %d lookups", 100*r.Share, 100*r.Before, r.MinRequests)
 	d := blockedBy(s, GateHitRatioNotRecovered, fmt.Sprintf("waiting for shard %s's hit ratio to %s", r.Shard, goal))
 	if r.Waited >= r.Timeout {
-		d = needIntervention(withMessage(d, fmt.Sprintf("shard %s's hit ratio didn't %s within %s", r.Shard, goal, r.Timeout)))
+		d = needIntervention(withMessage(d, fmt.Sprintf("within %s, shard %s's hit ratio didn't %s", r.Timeout, r.Shard, goal)))
 	}
 	return requeueAfter(d, progressPoll), !d.NeedsIntervention || !r.Continue
 }

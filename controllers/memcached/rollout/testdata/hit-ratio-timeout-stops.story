@@ -16,8 +16,8 @@ run
    6.3s  kubelet    starts 1.6.45 for cache-0                    cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
    6.3s  agent      cache-0 reports its start                    cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
    6.3s  operator   PromoteTemplate cache-0                      cache-0 [1.6.45]                   cache-1 [1.6.38]  1.6.38 → 1.6.45
-   6.3s  operator   blocks cache-1: HitRatioNotRecovered         cache-0 [1.6.45]                   cache-1 [1.6.38]  waiting for shard cache-0's hit ratio to recover to 90% of its previous value (95.0%)
- 606.3s  operator   requires intervention: HitRatioNotRecovered  cache-0 [1.6.45]                   cache-1 [1.6.38]  shard cache-0's hit ratio didn't recover to 90% of its previous value (95.0%) within 10m0s
+   6.3s  operator   blocks cache-1: HitRatioNotRecovered         cache-0 [1.6.45]                   cache-1 [1.6.38]  waiting for shard cache-0's hit ratio to recover to 90% of its previous value (95.0%), in a minute with at least 1000 lookups
+ 606.3s  operator   requires intervention: HitRatioNotRecovered  cache-0 [1.6.45]                   cache-1 [1.6.38]  within 10m0s, shard cache-0's hit ratio didn't recover to 90% of its previous value (95.0%), in a minute with at least 1000 lookups
 
 the hit ratio recovers after 15m
 wait 10m

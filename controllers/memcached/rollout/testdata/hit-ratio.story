@@ -17,7 +17,7 @@ run
    6.3s  kubelet    starts 1.6.45 for cache-0             cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
    6.3s  agent      cache-0 reports its start             cache-0 [1.6.38→1.6.45]            cache-1 [1.6.38]
    6.3s  operator   PromoteTemplate cache-0               cache-0 [1.6.45]                   cache-1 [1.6.38]                   1.6.38 → 1.6.45
-   6.3s  operator   blocks cache-1: HitRatioNotRecovered  cache-0 [1.6.45]                   cache-1 [1.6.38]                   waiting for shard cache-0's hit ratio to recover to 90% of its previous value (95.0%)
+   6.3s  operator   blocks cache-1: HitRatioNotRecovered  cache-0 [1.6.45]                   cache-1 [1.6.38]                   waiting for shard cache-0's hit ratio to recover to 90% of its previous value (95.0%), in a minute with at least 1000 lookups
   51.3s  operator   AnnounceStop cache-1                  cache-0 [1.6.45]                   cache-1 [1.6.38 announced]         1.6.38 → 1.6.45
   51.6s  agent      cache-1 reads the announced stop      cache-0 [1.6.45]                   cache-1 [1.6.38 announced]
   51.6s  operator   UpdateInPlace cache-1                 cache-0 [1.6.45]                   cache-1 [1.6.38→1.6.45 announced]  1.6.38 → 1.6.45
