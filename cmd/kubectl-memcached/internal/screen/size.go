@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -20,20 +21,25 @@ const (
 
 // The reasons of recommendations.
 const (
-	reasonEnough = "Enough"
-	reasonUnused = "Unused"
+	reasonEnough  = "Enough"
+	reasonUnused  = "Unused"
+	reasonEvicted = "EvictedEarly"
+	reasonRefused = "WritesRefused"
 )
+
+// directions are how a recommendation for the memory of a reason compares with that memory.
+var directions = map[string]int{reasonEnough: 0, reasonUnused: -1, reasonEvicted: 1, reasonRefused: 1}
 
 // reasonTexts are the reasons of the agents, in words.
 var reasonTexts = map[string]string{
-	reasonEnough:    "the memory is enough",
-	reasonUnused:    "the items that clients use need less memory",
-	"EvictedEarly":  "memcached evicts items that clients would read again",
-	"WritesRefused": "memcached rejects items because it has no memory for them",
-	"ColdStart":     "no recommendation: the shard started without its items less than an hour ago",
-	"Observing":     "no recommendation: the agent has not observed seven days with this memory yet",
-	"Updating":      "no recommendation: the shard receives or hands over its items, or stops",
-	"NoData":        "no recommendation: the agent can't read the statistics or the items of memcached",
+	reasonEnough:  "the memory is enough",
+	reasonUnused:  "the items that clients use need less memory",
+	reasonEvicted: "memcached evicts items that clients would read again",
+	reasonRefused: "memcached rejects items because it has no memory for them",
+	"ColdStart":   "no recommendation: the shard started without its items less than an hour ago",
+	"Observing":   "no recommendation: the agent has not observed seven days with this memory yet",
+	"Updating":    "no recommendation: the shard receives or hands over its items, or stops",
+	"NoData":      "no recommendation: the agent can't read the statistics or the items of memcached",
 }
 
 // Size is the screen of the memory that a Memcached needs.
@@ -97,9 +103,13 @@ func NewSize(in Input) Size {
 
 // recommend recommends what the shard needs that needs most.
 func (s *Size) recommend(of ShardSize) {
-	whole := (*of.RecommendedBytes + mebibyte - 1) / mebibyte
+	whole, has := (*of.RecommendedBytes+mebibyte-1)/mebibyte, s.MemoryBytes/mebibyte // shards have whole mebibytes
 	s.Reason = of.Reason
-	if s.MemoryBytes <= 0 || of.Reason == reasonEnough || whole*mebibyte == s.MemoryBytes {
+	switch direction, known := directions[of.Reason]; {
+	case s.MemoryBytes > 0 && known && cmp.Compare(whole, has) != direction:
+		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; %q says what they wait for", "kubectl memcached why "+s.Name)
+		return
+	case s.MemoryBytes <= 0 || whole == has:
 		s.Sentence = of.ReasonText
 		return
 	}

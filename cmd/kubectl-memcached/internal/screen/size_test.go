@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ func TestSizeIsThatOfTheShardThatNeedsMost(t *testing.T) {
 		later   = "memcached_agent_recommendation_absent{reason=\"Dreaming\"} 1\n"
 		older   = "memcached_up 1\n"
 	)
+	bytes := func(reason string, mebibytes int) string {
+		return fmt.Sprintf("memcached_agent_recommended_memory_bytes{reason=%q} %d\n", reason, mebibytes<<20)
+	}
 	for name, c := range map[string]struct {
 		shards  []string
 		says    string
@@ -45,6 +49,10 @@ func TestSizeIsThatOfTheShardThatNeedsMost(t *testing.T) {
 		"all need less":             {[]string{unused, less}, "42Mi instead of 64Mi a shard, 84Mi instead of 128Mi in all: the items that clients use need less memory", `"42Mi"`},
 		"one needs all of it":       {[]string{unused, enough}, "the memory is enough", ""},
 		"one needs more":            {[]string{unused, early}, "80Mi instead of 64Mi a shard, 160Mi instead of 128Mi in all: memcached evicts items that clients would read again", `"80Mi"`},
+		"the spec has less already": {[]string{bytes("Enough", 128)}, `no recommendation: not all shards have spec.memory yet; "kubectl memcached why cache" says`, ""},
+		"the spec has more already": {[]string{bytes("EvictedEarly", 50)}, "not all shards have spec.memory yet", ""},
+		"the spec has that already": {[]string{bytes("WritesRefused", 64)}, "not all shards have spec.memory yet", ""},
+		"the spec has too little":   {[]string{bytes("Unused", 70)}, "not all shards have spec.memory yet", ""},
 		"one isn't known":           {[]string{unused, observe}, "cache-1: no recommendation: the agent has not observed seven days with this memory yet, but 25h", ""},
 		"one isn't, one needs more": {[]string{observe, early}, "80Mi instead of 64Mi", `"80Mi"`},
 		"one has just started":      {[]string{unused, cold}, "cache-1: no recommendation: the shard started without its items less than an hour ago", ""},
