@@ -37,7 +37,7 @@ func (s *size) add(ctx context.Context, c *process.Client, file memoryFile, item
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.windows.Add(sizing.Reading{At: now, Next: idleInterval, Memory: int64(reading.Limit()) - pages,
-		EvictionAge: reading.EvictionAge(now), Counters: counters, Items: items})
+		EvictionAge: reading.EvictionAge(now), Counters: counters, Flushes: reading.Flushes(), Items: items})
 	return s.windows.Report()
 }
 

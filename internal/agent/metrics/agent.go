@@ -172,6 +172,7 @@ var (
 	evictedUnread  = slot("stats:evicted_unfetched")
 	refused        = slot("stats:store_no_memory")
 	memoryLimit    = slot("stats:limit_maxbytes")
+	flushes        = slot("stats:cmd_flush")
 )
 
 // slabBytes returns the memory of the slab pages by what it is used for.
@@ -285,6 +286,9 @@ func (r *Reading) Counters() sizing.Counters {
 	v := r.class[0].values
 	return sizing.Counters{Hits: v[getHits] + v[touchHits], Stored: v[stored], Evicted: v[evictions], EvictedUnread: v[evictedUnread], Refused: v[refused]}
 }
+
+// Flushes is how often clients have emptied memcached.
+func (r *Reading) Flushes() float64 { return r.class[0].values[flushes] }
 
 // Limit is memcached's memory limit.
 func (r *Reading) Limit() float64 { return r.class[0].values[memoryLimit] }

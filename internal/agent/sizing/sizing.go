@@ -49,7 +49,7 @@ const (
 	unread = 0.8
 	// refusals is the share of the stored items for which memcached has no memory.
 	refusals = 0.01
-	// steep is the share of the hits that the last fifth of the memory contributes if more memory contributes more.
+	// steep is the share of the hits that the last sixth of the memory contributes if more memory contributes more.
 	steep = 0.004
 )
 
@@ -102,7 +102,9 @@ type Reading struct {
 	// EvictionAge is the least idle time of the items that are being evicted, in seconds; NaN while none are.
 	EvictionAge float64
 	Counters    Counters
-	Items       []Item
+	// Flushes is how often clients have emptied memcached since its start: no hits are lost with these items.
+	Flushes float64
+	Items   []Item
 }
 
 // Counters are those of memcached since its start.
@@ -111,8 +113,9 @@ type Counters struct{ Hits, Stored, Evicted, EvictedUnread, Refused float64 }
 // Windows are what is known of a week. The zero value is a shard that starts without items at its first reading.
 type Windows struct {
 	state
-	// continues is whether the last reading is of the present memcached.
+	// continues is whether the last reading is of the present memcached. It had been emptied so often.
 	continues bool
+	flushes   float64
 }
 
 // StateName is the name of the windows in what agents keep. Another layout or meaning of the state has another name.
@@ -169,10 +172,11 @@ func (w *Windows) Add(r Reading) {
 	}
 	added := Counters{r.Counters.Hits - w.Counters.Hits, r.Counters.Stored - w.Counters.Stored, r.Counters.Evicted - w.Counters.Evicted,
 		r.Counters.EvictedUnread - w.Counters.EvictedUnread, r.Counters.Refused - w.Counters.Refused}
-	continues := w.continues && now > w.Last && now-w.Last <= gap*w.Interval && added.Hits >= 0 && added.Stored >= 0 && added.Evicted >= 0
+	continues := w.continues && r.Flushes <= w.flushes && now > w.Last && now-w.Last <= gap*w.Interval && added.Hits >= 0 && added.Stored >= 0 && added.Evicted >= 0
 	w.addAges(r, added, continues)
 	w.addStack(r, added, continues)
 	w.Counters, w.Last, w.Interval, w.continues = r.Counters, now, int64(r.Next.Seconds()), true
+	w.flushes = r.Flushes
 }
 
 // addAges follows what the newest windows show: the memory in use, and what is evicted or refused too early.

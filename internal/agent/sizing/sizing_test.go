@@ -254,6 +254,21 @@ func TestAWeekWithGapsIsNotEnough(t *testing.T) {
 	s.want(t, time.Minute, Observing, 0, 0)
 }
 
+// A smaller memory would have lost no hit of what a client deletes all at once.
+func TestFlushedItemsDoNotCount(t *testing.T) {
+	s := newShard()
+	s.pass(time.Hour)
+	before := s.windows.Lost
+	s.reading.Flushes, s.daily, s.others = 1, 0, 0
+	s.pass(time.Minute)
+	if s.windows.Lost != before {
+		t.Error("items that a client has flushed count as read")
+	}
+	if s.pass(time.Hour); s.windows.Covered[0] != 119*60 {
+		t.Errorf("%v seconds are observed", s.windows.Covered)
+	}
+}
+
 // After an outage of the agent, nothing is known about the time in between.
 func TestReadingsFarApartDoNotCount(t *testing.T) {
 	s := newShard()
