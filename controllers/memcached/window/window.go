@@ -30,9 +30,13 @@ func OpensIn(windows []v1beta1.MaintenanceWindow, now time.Time) (time.Duration,
 		// A window of 24 hours that opened late on the day before yesterday may still be open
 		// when yesterday had 23 hours; and the next one may open in a week.
 		for day := -2; day <= 7; day++ {
-			opens := time.Date(local.Year(), local.Month(), local.Day()+day, start.Hour(), start.Minute(), 0, 0, zone)
+			wall := time.Date(local.Year(), local.Month(), local.Day()+day, start.Hour(), start.Minute(), 0, 0, time.UTC)
+			opens := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, zone)
+			// West of UTC, Date returns an earlier time, also of the day before, for one that daylight saving time skips.
+			_, offset := opens.Zone()
+			opens = opens.Add(max(wall.Sub(opens)-time.Duration(offset)*time.Second, 0))
 			closes := opens.Add(time.Duration(w.DurationSeconds) * time.Second)
-			if !now.Before(closes) || len(w.Days) > 0 && !slices.Contains(w.Days, v1beta1.Weekday(opens.Weekday().String())) {
+			if !now.Before(closes) || len(w.Days) > 0 && !slices.Contains(w.Days, v1beta1.Weekday(wall.Weekday().String())) {
 				continue
 			}
 			if wait := max(opens.Sub(now), 0); first < 0 || wait < first {

@@ -81,6 +81,12 @@ func TestWindowOpensAtItsTime(t *testing.T) {
 		{"spring: the day after", []string{"02:30 60m Europe/Berlin"}, "2026-03-29T02:30:00Z", 22 * time.Hour},
 		{"spring: a day is still 24 hours", []string{"Saturday 23:59 1440m Europe/Berlin"}, "2026-03-29T22:30:00Z", 0},
 		{"spring: a day closes after 24 hours", []string{"Saturday 23:59 1440m Europe/Berlin"}, "2026-03-29T22:59:00Z", 5*24*time.Hour + 23*time.Hour},
+		// 2026-03-08 in New York.
+		{"spring, west of UTC: a start in the gap doesn't open before it", []string{"02:30 60m America/New_York"}, "2026-03-08T06:30:00Z", time.Hour},
+		{"spring, west of UTC: a start in the gap is as long as ever", []string{"02:30 60m America/New_York"}, "2026-03-08T08:29:59Z", 0},
+		// The hour from 00:00 to 01:00 is skipped on Sunday, 2026-09-06.
+		{"spring: the day begins in the gap", []string{"Sunday 00:00 60m America/Santiago"}, "2026-09-06T03:30:00Z", 30 * time.Minute},
+		{"spring: the next day begins in the gap", []string{"Saturday 00:00 60m America/Santiago"}, "2026-09-06T03:30:00Z", 6*24*time.Hour - 30*time.Minute},
 
 		// The hour from 02:00 to 03:00 occurs twice on that day.
 		{"autumn: a start that occurs twice doesn't open at the first", []string{"02:30 30m Europe/Berlin"}, "2026-10-25T00:30:00Z", time.Hour},
@@ -110,6 +116,7 @@ func TestWindowIsOpenAfterTheWait(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"02:30 30m Europe/Berlin", "Sunday 02:30 60m Europe/Berlin", "Saturday 23:59 1440m Europe/Berlin", "Monday,Friday 00:00 1m America/New_York", "22:00 240m Australia/Lord_Howe",
+		"Sunday 00:00 60m America/Santiago",
 	} {
 		windows := []v1beta1.MaintenanceWindow{window(t, text)}
 		for now := time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC); now.Year() == 2026; now = now.Add(time.Duration(exhaustive.OneIn(11)) * 17 * time.Minute) {
