@@ -1,7 +1,7 @@
-// Docs writes the generated pages of docs/: the API reference from the CRDs, the
-// troubleshooting page from the comments of the reasons in api/v1beta1, and the reference of
-// the metrics from the agent's table. It also writes config/monitoring: the rules and dashboards that the operator creates,
-// for a Prometheus and a Grafana that read files, and what the plugin for kubectl says to do about a reason.
+// Docs writes what is generated in docs/: the API reference from the CRDs, on the troubleshooting page what the comments in
+// api/v1beta1 say about each reason, and on the page of the metrics the lists of them from the agent's table. The text around
+// these is written by hand. It also writes config/monitoring: the rules and dashboards that the operator creates, for a
+// Prometheus and a Grafana that read files, and what the plugin for kubectl says to do about a reason.
 package main
 
 import (
@@ -27,13 +27,17 @@ func run(root string) error {
 		return err
 	}
 	pages := map[string]string{}
-	for name, page := range map[string]func() (string, error){
-		"docs/api.md":                                        func() (string, error) { return apiReference(root) },
-		"docs/troubleshooting.md":                            func() (string, error) { return troubleshootingPage(reasons) },
+	for name, page := range map[string]func(old string) (string, error){
+		"docs/api.md":                                        func(string) (string, error) { return apiReference(root) },
+		"docs/troubleshooting.md":                            func(old string) (string, error) { return troubleshootingPage(old, reasons) },
 		"docs/monitoring-metrics.md":                         metricsPage,
-		"cmd/kubectl-memcached/internal/screen/reasons.json": func() (string, error) { return actionsByReason(reasons) },
+		"cmd/kubectl-memcached/internal/screen/reasons.json": func(string) (string, error) { return actionsByReason(reasons) },
 	} {
-		if pages[name], err = page(); err != nil {
+		old, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return fmt.Errorf("reading a page: %w", err)
+		}
+		if pages[name], err = page(string(old)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -1,17 +1,15 @@
 package main
 
 import (
-	_ "embed"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"slices"
-	"strconv"
+	"regexp"
 	"strings"
-	"text/template"
 )
 
 // reason is a reason, a gate or the reason of an event.
@@ -22,8 +20,8 @@ type reason struct {
 	action  string
 }
 
-// prefixes of the constants that the page describes.
-var prefixes = []string{"Reason", "Gate", "Event"}
+// described matches the constants that the page describes.
+var described = regexp.MustCompile("^(Reason|Gate|Event)")
 
 // readReasons returns the reasons of the API, from the comments of their constants:
 //
@@ -48,46 +46,29 @@ func readReasons(directory string) ([]reason, error) {
 				continue
 			}
 			for _, spec := range block.Specs {
-				found, err := readReason(oneLine(block.Doc.Text()), spec.(*ast.ValueSpec))
-				if err != nil {
-					return nil, err
+				constant := spec.(*ast.ValueSpec)
+				name := constant.Names[0].Name
+				if !described.MatchString(name) {
+					continue
 				}
-				all = append(all, found...)
+				value := strings.Trim(constant.Values[0].(*ast.BasicLit).Value, `"`)
+				meaning, action, found := strings.Cut(constant.Doc.Text(), "\nDo: ")
+				meaning, named := strings.CutPrefix(oneLine(meaning), name+": ")
+				if action = oneLine(action); !found || !named || action == "" {
+					return nil, fmt.Errorf(`%s needs a comment "%s: what it means" with a paragraph "Do: what to do"`, name, name)
+				}
+				all = append(all, reason{value, oneLine(block.Doc.Text()), sentence(meaning), sentence(action)})
 			}
 		}
 	}
 	return all, nil
 }
 
-// readReason returns the reason that a constant defines, or none.
-func readReason(group string, spec *ast.ValueSpec) ([]reason, error) {
-	name := spec.Names[0].Name
-	if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-		return nil, nil
-	}
-	literal, ok := spec.Values[0].(*ast.BasicLit)
-	if !ok {
-		return nil, fmt.Errorf("the value of %s is not a string", name)
-	}
-	value, err := strconv.Unquote(literal.Value)
-	if err != nil {
-		return nil, fmt.Errorf("the value of %s: %w", name, err)
-	}
-	meaning, action, found := strings.Cut(spec.Doc.Text(), "\nDo: ")
-	meaning, named := strings.CutPrefix(oneLine(meaning), name+": ")
-	if action = oneLine(action); !found || !named || action == "" {
-		return nil, fmt.Errorf(`%s needs a comment "%s: what it means" with a paragraph "Do: what to do"`, name, name)
-	}
-	return []reason{{value: value, group: group, meaning: sentence(meaning), action: sentence(action)}}, nil
-}
-
 // actionsByReason returns what to do about each reason, for the plugin.
 func actionsByReason(all []reason) (string, error) {
 	actions := map[string]string{}
 	for _, r := range all {
-		if actions[r.value] == "" { // as on the page, the first group counts
-			actions[r.value] = r.action
-		}
+		actions[r.value] = cmp.Or(actions[r.value], r.action)
 	}
 	text, err := json.MarshalIndent(actions, "", "  ")
 	return string(text) + "\n", err
@@ -102,55 +83,48 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-//go:embed troubleshooting.md.tmpl
-var troubleshooting string
-
 // harmless reports whether a reason has a row in the last table and no section.
 func (r reason) harmless() bool { return r.action == "Nothing." || r.action == "Wait." }
 
-// troubleshootingPage returns the page with all reasons. Each one has one section, in the
-// first group that has it, or one row.
-func troubleshootingPage(all []reason) (string, error) {
-	written := map[string]bool{}
-	section := func(group string) (string, error) {
-		var text strings.Builder
-		found := false
+const tableOfHarmless = "| reason | meaning |\n|---|---|\n"
+
+// section matches what the page says about a reason.
+var section = regexp.MustCompile("(?m)^### `(\\w+)`\n(?:(?:[^#\n].*)?\n)*")
+
+// troubleshootingPage returns the page with the texts of all reasons below their headings, and with the last table.
+func troubleshootingPage(page string, all []reason) (string, error) {
+	sections, rows := map[string]string{}, ""
+	// Some reasons are in several groups: the page has what the first of these says.
+	for _, group := range []string{"Reasons of Degraded", "Reasons of Available", "The gates", ""} {
 		for _, r := range all {
-			if !strings.HasPrefix(r.group, group) {
+			if _, found := sections[r.value]; found || !strings.HasPrefix(r.group, group) {
 				continue
 			}
-			found = true
-			if !written[r.value] && !r.harmless() {
-				fmt.Fprintf(&text, "### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
-			}
-			written[r.value] = true
-		}
-		if !found {
-			return "", fmt.Errorf("no reason belongs to %q", group)
-		}
-		return strings.TrimSpace(text.String()), nil
-	}
-	rows := func() string {
-		var text strings.Builder
-		for i, r := range all {
-			if r.harmless() && !slices.ContainsFunc(all[:i], func(other reason) bool { return other.value == r.value }) {
-				fmt.Fprintf(&text, "| `%s` | %s |\n", r.value, r.meaning)
+			sections[r.value] = ""
+			if !r.harmless() {
+				sections[r.value] = fmt.Sprintf("### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
 			}
 		}
-		return text.String()
-	}
-	page, err := template.New("").Funcs(template.FuncMap{"reasons": section, "harmless": rows}).Parse(troubleshooting)
-	if err != nil {
-		return "", fmt.Errorf("parsing the template: %w", err)
-	}
-	var text strings.Builder
-	if err := page.Execute(&text, nil); err != nil {
-		return "", fmt.Errorf("writing the page: %w", err)
 	}
 	for _, r := range all {
-		if !written[r.value] {
-			return "", fmt.Errorf("troubleshooting.md.tmpl has no section for %q, the group of %s", r.group, r.value)
+		if row := fmt.Sprintf("| `%s` | ", r.value); r.harmless() && !strings.Contains(rows, row) {
+			rows += row + r.meaning + " |\n"
 		}
 	}
-	return text.String(), nil
+	page = section.ReplaceAllStringFunc(page, func(old string) string {
+		value := section.FindStringSubmatch(old)[1]
+		text := sections[value] // none if the reason doesn't exist any more
+		delete(sections, value)
+		return text
+	})
+	for value, text := range sections {
+		if text != "" {
+			return "", fmt.Errorf("a reason has no heading: write \"### `%s`\" where readers look for it", value)
+		}
+	}
+	text, _, found := strings.Cut(page, tableOfHarmless)
+	if !found {
+		return "", fmt.Errorf("no table begins with\n%s", tableOfHarmless)
+	}
+	return text + tableOfHarmless + rows, nil
 }
