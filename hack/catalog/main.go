@@ -50,28 +50,20 @@ func run(ctx context.Context, args []string) error {
 		}
 		return hubs("..", args[2], version)
 	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
-		content, err := preview(ctx, args[3:])
+		bundles := map[string]string{}
+		var images []string
+		for _, argument := range args[3:] {
+			image, dir, _ := strings.Cut(argument, "=")
+			bundles[image] = dir
+			images = append(images, image)
+		}
+		content, err := catalogOf(ctx, bundles, template(map[string][]string{"Candidate": images, "Stable": images}), nil)
 		if err != nil {
 			return err
 		}
 		return write(filepath.Join(args[2], catalogFile), content)
 	}
 	return errors.New("usage: catalog render BUNDLEIMAGE, catalog hubs VERSION DIR, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
-}
-
-// preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.
-func preview(ctx context.Context, arguments []string) ([]byte, error) {
-	bundles := map[string]string{}
-	var images []string
-	for _, argument := range arguments {
-		image, dir, found := strings.Cut(argument, "=")
-		if !found {
-			return nil, fmt.Errorf("%q is not IMAGE=BUNDLEDIR", argument)
-		}
-		bundles[image] = dir
-		images = append(images, image)
-	}
-	return catalogOf(ctx, bundles, template(map[string][]string{"Candidate": images, "Stable": images}), nil)
 }
 
 // write writes a file, and its folder if need be.

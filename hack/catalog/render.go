@@ -84,7 +84,7 @@ func template(images map[string][]string) map[string]any {
 func deprecations(versions []semver.Version) []declcfg.DeprecationEntry {
 	var out []declcfg.DeprecationEntry
 	var latest semver.Version
-	for _, version := range versions {
+	for _, version := range versions { // the oldest first
 		if len(version.Pre) == 0 {
 			latest = version
 		}
@@ -106,10 +106,7 @@ func deprecations(versions []semver.Version) []declcfg.DeprecationEntry {
 func catalogOf(
 	ctx context.Context, bundles map[string]string, template map[string]any, deprecated []declcfg.DeprecationEntry,
 ) ([]byte, error) {
-	content, err := yaml.Marshal(template)
-	if err != nil {
-		return nil, fmt.Errorf("writing the template: %w", err)
-	}
+	content, _ := yaml.Marshal(template) // of texts
 	described := func(_ context.Context, image string) (*declcfg.DeclarativeConfig, error) {
 		bundle, err := describe(image, bundles[image])
 		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{bundle}}, err
@@ -125,11 +122,7 @@ func catalogOf(
 	if err := declcfg.WriteYAML(*rendered, &out); err != nil {
 		return nil, fmt.Errorf("writing the catalog: %w", err)
 	}
-	catalog, err := declcfg.LoadReader(bytes.NewReader(out.Bytes()))
-	if err != nil {
-		return nil, fmt.Errorf("reading the catalog again: %w", err)
-	}
-	if _, err := declcfg.ConvertToModel(*catalog); err != nil {
+	if _, err := declcfg.ConvertToModel(*rendered); err != nil {
 		return nil, fmt.Errorf("the catalog is not valid: %w", err)
 	}
 	return out.Bytes(), nil
@@ -141,20 +134,15 @@ func describe(image, dir string) (declcfg.Bundle, error) {
 	if err != nil {
 		return declcfg.Bundle{}, fmt.Errorf("reading the bundle in %s: %w", dir, err)
 	}
-	if bundle.Package != packageName {
-		return declcfg.Bundle{}, fmt.Errorf("the bundle in %s is of the package %q, not of %s", dir, bundle.Package, packageName)
-	}
-	csv, err := json.Marshal(bundle.CSV)
-	if err != nil {
-		return declcfg.Bundle{}, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
-	}
+	csv, _ := json.Marshal(bundle.CSV) // which was read
 	described := declcfg.Bundle{
 		Schema:  declcfg.SchemaBundle,
 		Name:    bundle.CSV.Name,
 		Package: bundle.Package,
 		Image:   image,
 		// The package takes its icon and description from the CSV.
-		CsvJSON: string(csv),
+		CsvJSON:       string(csv),
+		RelatedImages: []declcfg.RelatedImage{{Image: image}},
 	}
 	for _, crd := range bundle.V1CRDs {
 		for _, version := range crd.Spec.Versions {
@@ -164,7 +152,6 @@ func describe(image, dir string) (declcfg.Bundle, error) {
 	described.Properties = append(described.Properties,
 		property.MustBuildPackage(bundle.Package, bundle.CSV.Spec.Version.String()),
 		property.MustBuildCSVMetadata(*bundle.CSV))
-	described.RelatedImages = []declcfg.RelatedImage{{Image: image}}
 	for _, related := range bundle.CSV.Spec.RelatedImages {
 		described.RelatedImages = append(described.RelatedImages, declcfg.RelatedImage{Name: related.Name, Image: related.Image})
 	}
