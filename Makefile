@@ -15,8 +15,6 @@ BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:latest
 SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 
-CHANNELS ?= stable-v1,candidate-v1
-DEFAULT_CHANNEL ?= stable-v1
 # Labels of the scorecard's tests to run; empty means all.
 SELECTOR ?= suite=memcached
 # The base of the catalog's image. "scratch" omits opm, which OLM provides then.
@@ -285,7 +283,7 @@ not-by-olm: ready
 ##@ OLM
 
 bundle: manifests ## Generate and validate bundle/, and generate charts/, config/samples/olmv1 and dist/install.yaml.
-	$(HACK) ./bundle --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	$(HACK) ./bundle $(VERSION) $(BUNDLED_IMG) $(SCORECARD_IMG) $(RELEASED)
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
 scorecard: ready scorecard-image operator

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ const (
 	statusText = "urn:alm:descriptor:text"
 	phase      = "urn:alm:descriptor:io.kubernetes.phase"
 	anyOf      = "urn:alm:descriptor:io.kubernetes:"
+	ours       = "cache.memcached-operator.io:v1beta1:"
 )
 
 // A console shows the fields in the order of their descriptors: these first, then required fields, the others, and
@@ -36,19 +38,19 @@ var inputs = map[string][]string{
 	"podAntiAffinity": {widget + "podAntiAffinity", advanced},
 }
 
-// kinds are those of objects in the same namespace, by how the name of a field ends that contains the name of one:
-// caSecretName, memcachedRef.name. Our own begin with Memcached.
-var kinds = []struct{ end, kind string }{
-	{"secret", "Secret"}, {"binding", "Secret"}, {"serviceaccount", "ServiceAccount"}, {"claim", "PersistentVolumeClaim"}, {"job", "Job"},
-	{"backup", "MemcachedBackup"}, {"restore", "MemcachedRestore"}, {"memcached", "Memcached"},
+// kinds are those of objects in the same namespace, by the last word of a field that contains the name of one:
+// caSecretName, memcachedRef.name.
+var kinds = map[string]string{
+	"secret": "Secret", "binding": "Secret", "account": "ServiceAccount", "claim": "PersistentVolumeClaim", "job": "Job",
+	"backup": ours + "MemcachedBackup", "restore": ours + "MemcachedRestore", "memcached": ours + "Memcached",
 }
 
 // internal are the fields of a status that serve programs only. A console shows no field without a descriptor.
 var internal = []string{"jobUID", "observedGeneration", "selector"}
 
-// field is a property of a schema. api is the group and version of its CRD, as a descriptor names them.
+// field is a property of a schema.
 type field struct {
-	path, api string
+	path string
 	apiextensionsv1.JSONSchemaProps
 }
 
@@ -63,10 +65,9 @@ func (f field) leaf() bool {
 // fields returns the properties of a structure in the order in which a console shows them, each before those in it.
 func (f field) fields() []field {
 	var out []field
-	keys := slices.Sorted(maps.Keys(f.Properties))
-	slices.SortStableFunc(keys, func(a, b string) int { return f.rank(a) - f.rank(b) })
-	for _, key := range keys {
-		property := field{strings.TrimPrefix(f.path+"."+key, "."), f.api, f.Properties[key]}
+	order := func(a, b string) int { return cmp.Or(f.rank(a)-f.rank(b), strings.Compare(a, b)) }
+	for _, key := range slices.SortedFunc(maps.Keys(f.Properties), order) {
+		property := field{strings.TrimPrefix(f.path+"."+key, "."), f.Properties[key]}
 		out = append(append(out, property), property.fields()...)
 	}
 	return out
@@ -135,7 +136,7 @@ func (f field) input() []string {
 }
 
 // objectName matches the path of a field that names an object, such as caSecretName and memcachedRef.name.
-var objectName = regexp.MustCompile(`(?:^|\.)(\w+?)(?:Ref)?(?:\.n|N)ame$`)
+var objectName = regexp.MustCompile(`([A-Za-z][a-z]*)(?:Ref)?(?:\.n|N)ame$`)
 
 // kind returns the kind of the object that a field names, if it does, as a descriptor names it.
 func (f field) kind() string {
@@ -143,16 +144,7 @@ func (f field) kind() string {
 	if f.Type != "string" || match == nil {
 		return ""
 	}
-	for _, k := range kinds {
-		switch {
-		case !strings.HasSuffix(strings.ToLower(match[1]), k.end):
-		case strings.HasPrefix(k.kind, "Memcached"):
-			return f.api + ":" + k.kind
-		default:
-			return k.kind
-		}
-	}
-	return ""
+	return kinds[strings.ToLower(match[1])]
 }
 
 // rank returns the place of a key among those that come first, or that of its group after them.
@@ -169,24 +161,19 @@ func (f field) rank(key string) int {
 }
 
 // initialisms are words of keys that a title writes in capitals.
-var initialisms = []string{"ca", "fs", "s3", "tls", "ttl", "uid"}
+var initialisms = []string{"CA", "FS", "S3", "TLS", "TTL", "UID"}
+
+// boundary is where a word ends and the next one begins, as in maxTTL and in TTLSeconds.
+var boundary = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
 // words turns a key into a title: maxItemSize into "Max Item Size", caSecretName into
 // "CA Secret Name".
 func words(key string) string {
-	var all []string
-	for word := range strings.SplitSeq(acronym.ReplaceAllString(camel.ReplaceAllString(key, "$1 $2"), "$1 $2"), " ") {
-		if slices.Contains(initialisms, strings.ToLower(word)) {
-			all = append(all, strings.ToUpper(word))
-		} else {
-			all = append(all, strings.ToUpper(word[:1])+word[1:])
+	all := strings.Fields(boundary.ReplaceAllString(key, "$1$3 $2$4"))
+	for i, word := range all {
+		if all[i] = strings.ToUpper(word); !slices.Contains(initialisms, all[i]) {
+			all[i] = strings.ToUpper(word[:1]) + word[1:]
 		}
 	}
 	return strings.Join(all, " ")
 }
-
-// Where a word ends and the next one begins, as in maxTTL and in TTLSeconds.
-var (
-	camel   = regexp.MustCompile(`([a-z0-9])([A-Z])`)
-	acronym = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
-)

@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/api/resource"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/config"
 )
 
@@ -18,14 +24,21 @@ const (
 	// manifestsDir and metadataDir hold the two parts that OLM reads.
 	manifestsDir = "bundle/manifests"
 	metadataDir  = "bundle/metadata"
+	csvFile      = manifestsDir + "/" + packageName + ".clusterserviceversion.yaml"
 	// scorecardFile is where operator-sdk looks for the tests' configuration.
 	scorecardFile = "bundle/tests/scorecard/config.yaml"
+	// manifestFile is config/default in one file, which a release has as an asset.
+	manifestFile = "dist/install.yaml"
 )
 
 // generate returns the files of the bundle of the project in root, the installer for OLM v1, the manifest and the chart, by
 // path.
 func generate(root string, r release) (map[string][]byte, error) {
-	built, err := config.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
+	_, objects, err := build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
+	if err != nil {
+		return nil, err
+	}
+	in, err := sort(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -33,136 +46,172 @@ func generate(root string, r release) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the icon: %w", err)
 	}
-
-	in, err := sort(built)
+	if err := complete(in, r, icon); err != nil {
+		return nil, err
+	}
+	installer, err := installer(in)
 	if err != nil {
 		return nil, err
 	}
-	minKubeVersion, err := in.base.GetString("spec.minKubeVersion")
-	if err != nil {
-		return nil, fmt.Errorf("reading the minimal version of Kubernetes: %w", err)
-	}
-	if r.openshift, err = openshift(minKubeVersion); err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{
-		metadataDir + "/annotations.yaml": annotationsFile(r),
-		"bundle.Dockerfile":               dockerfile(r),
-	}
-	if in.digests, err = digests(root); err != nil {
-		return nil, err
-	}
-	for _, object := range in.manifests {
-		if files[manifestsDir+"/"+fileName(object)], err = object.AsYAML(); err != nil {
-			return nil, fmt.Errorf("writing %s: %w", object.CurId(), err)
-		}
-	}
-	if in.scorecard != nil {
-		if files[scorecardFile], err = in.scorecard.AsYAML(); err != nil {
-			return nil, fmt.Errorf("writing the scorecard's configuration: %w", err)
-		}
-	}
-	csv, err := clusterServiceVersion(in, r, icon)
+	manifest, objects, err := build(root, "config/default", map[string]string{"controller": r.image})
 	if err != nil {
 		return nil, err
 	}
-	content, err := yaml.Marshal(csv)
+	csv, err := runtime.DefaultUnstructuredConverter.ToUnstructured(in.csv)
 	if err != nil {
 		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
 	}
-	files[manifestsDir+"/"+packageName+".clusterserviceversion.yaml"] = content
-	if files[installerFile], err = installer(in); err != nil {
-		return nil, err
+	delete(csv, "status") // which the type always writes
+	files := map[string][]byte{
+		metadataDir + "/annotations.yaml": []byte(annotations(r)),
+		"bundle.Dockerfile":               []byte(dockerfile(annotations(r))),
+		csvFile:                           encoded(csv),
+		scorecardFile:                     encoded(in.scorecard),
+		installerFile:                     installer,
+		manifestFile:                      []byte(manifest),
 	}
-	if files[manifestFile], err = manifest(root, r, in.digests); err != nil {
-		return nil, err
+	for _, object := range in.manifests {
+		files[manifestsDir+"/"+fileName(object)] = encoded(object)
 	}
-	charted, err := chart(root, r, csv, files[manifestFile])
-	for name, content := range charted {
+	for name, content := range chart(r, in.csv, objects) {
 		files[chartDir+"/"+name] = content
 	}
-	return files, err
+	return files, nil
+}
+
+// build returns a folder of config/ with the images of the release, and those of others with the digests in images.yaml.
+func build(root, dir string, images map[string]string) (text string, objects []*unstructured.Unstructured, err error) {
+	built, err := config.Build(root, dir, images)
+	if err != nil {
+		return "", nil, err
+	}
+	content, err := built.AsYaml()
+	if err != nil {
+		return "", nil, fmt.Errorf("writing %s: %w", dir, err)
+	}
+	listed, err := os.ReadFile(filepath.Join(root, "images.yaml"))
+	if err != nil {
+		return "", nil, fmt.Errorf("reading the digests: %w", err)
+	}
+	var file struct {
+		Images []struct{ Name, Tag, Digest string }
+	}
+	if err := yaml.Unmarshal(listed, &file); err != nil {
+		return "", nil, fmt.Errorf("reading the digests in images.yaml: %w", err)
+	}
+	text = string(content)
+	for _, image := range file.Images {
+		if image.Tag != "" && image.Digest != "" {
+			variable := "value: " + image.Name + ":" + image.Tag
+			text = strings.ReplaceAll(text, variable+"\n", variable+"@"+image.Digest+"\n")
+		}
+	}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), object); err != nil {
+			return "", nil, fmt.Errorf("reading %s: %w", dir, err)
+		}
+		objects = append(objects, object)
+	}
+	return text, objects, nil
 }
 
 // input is the output of config/manifests, sorted by its use in the bundle.
 type input struct {
-	base        *resource.Resource
-	namespace   *resource.Resource
-	deployments []*resource.Resource
-	// roles are the operator's, by kind and name. bindings grant them.
-	roles    map[string]*resource.Resource
-	bindings []*resource.Resource
-	crds     []*resource.Resource
-	samples  []*resource.Resource
+	csv        *v1alpha1.ClusterServiceVersion
+	namespace  *unstructured.Unstructured
+	deployment *appsv1.Deployment
+	// rules are the operator's, by the kind of the binding that grants them.
+	rules   map[string][]rbacv1.PolicyRule
+	crds    []*apiextensionsv1.CustomResourceDefinition
+	samples []*unstructured.Unstructured
 	// manifests are copied to the bundle.
-	manifests []*resource.Resource
-	scorecard *resource.Resource
-	// digests of images, by name and tag.
-	digests map[string]string
+	manifests []*unstructured.Unstructured
+	scorecard *unstructured.Unstructured
 }
 
-// sort returns an error for unknown kinds, which the bundle would lack otherwise.
-func sort(built resmap.ResMap) (input, error) {
-	in := input{roles: map[string]*resource.Resource{}}
-	bound, ofAPI := map[string]bool{}, map[string]bool{}
-	for _, object := range built.Resources() {
-		switch object.GetKind() {
-		case "ClusterRoleBinding", "RoleBinding":
-			in.bindings = append(in.bindings, object)
-			kind, _ := object.GetString("roleRef.kind")
-			name, _ := object.GetString("roleRef.name")
-			bound[kind+"/"+name] = true
-		case "CustomResourceDefinition":
-			in.crds = append(in.crds, object)
-			group, _ := object.GetString("spec.group")
-			ofAPI[group] = true
-		}
-	}
-	for _, object := range built.Resources() {
+// sort returns an error for unknown kinds, which the bundle would lack otherwise. Roles come before their bindings.
+func sort(objects []*unstructured.Unstructured) (in input, err error) {
+	in.rules = map[string][]rbacv1.PolicyRule{}
+	for _, object := range objects {
 		// OLM chooses the namespace.
-		if err := object.SetNamespace(""); err != nil {
-			return input{}, fmt.Errorf("removing the namespace of %s: %w", object.CurId(), err)
-		}
-		key := object.GetKind() + "/" + object.GetName()
-		switch kind := object.GetKind(); {
-		case kind == "ClusterServiceVersion":
-			in.base = object
-		case kind == "Deployment":
-			in.deployments = append(in.deployments, object)
-		case kind == "Configuration" && object.GetGvk().Group == "scorecard.operatorframework.io":
-			in.scorecard = object
-		case ofAPI[object.GetGvk().Group]:
-			in.samples = append(in.samples, object)
-		case bound[key]:
-			in.roles[key] = object
-		case kind == "CustomResourceDefinition" || kind == "Service" || kind == "ClusterRole" || kind == "Role":
-			in.manifests = append(in.manifests, object)
-		case kind == "ClusterRoleBinding" || kind == "RoleBinding":
-			// in.bindings has them
-		case kind == "Namespace":
+		object.SetNamespace("")
+		switch kind := object.GetKind(); kind {
+		case "ClusterServiceVersion":
+			in.csv, err = as[v1alpha1.ClusterServiceVersion](object)
+		case "Namespace":
 			in.namespace = object
-		case kind == "ServiceAccount":
+		case "ServiceAccount":
 			// OLM creates it.
+		case "Deployment":
+			in.deployment, err = as[appsv1.Deployment](object)
+		case "ClusterRoleBinding", "RoleBinding":
+			in.rules[kind], err = in.bind(object)
+		case "CustomResourceDefinition":
+			var crd *apiextensionsv1.CustomResourceDefinition
+			crd, err = as[apiextensionsv1.CustomResourceDefinition](object)
+			in.crds, in.manifests = append(in.crds, crd), append(in.manifests, object)
+		case "Service", "ClusterRole", "Role":
+			in.manifests = append(in.manifests, object)
+		case "Configuration":
+			in.scorecard = object
 		default:
-			return input{}, fmt.Errorf("config/manifests contains a %s, whose place in the bundle is unknown", key)
+			if object.GroupVersionKind().Group != v1beta1.GroupVersion.Group {
+				return in, fmt.Errorf("config/manifests contains a %s/%s, whose place in the bundle is unknown", kind, object.GetName())
+			}
+			in.samples = append(in.samples, object)
 		}
-	}
-	if in.base == nil || len(in.deployments) == 0 || len(in.crds) == 0 {
-		return input{}, fmt.Errorf("config/manifests lacks a ClusterServiceVersion, a Deployment or a CustomResourceDefinition")
+		if err != nil {
+			return in, err
+		}
 	}
 	return in, nil
 }
 
+// bind returns the rules of a kind of binding with those of another one, whose role OLM creates.
+func (in *input) bind(object *unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
+	binding, err := as[rbacv1.ClusterRoleBinding](object) // a RoleBinding has the same fields, and a Role those of a ClusterRole
+	if err != nil {
+		return nil, err
+	}
+	ref := binding.RoleRef
+	i := slices.IndexFunc(in.manifests, func(o *unstructured.Unstructured) bool { return o.GetKind() == ref.Kind && o.GetName() == ref.Name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s binds the %s %s, which does not exist or is bound already", binding.Name, ref.Kind, ref.Name)
+	}
+	role, err := as[rbacv1.ClusterRole](in.manifests[i])
+	if err != nil {
+		return nil, err
+	}
+	in.manifests = slices.Delete(in.manifests, i, i+1)
+	return append(in.rules[binding.Kind], role.Rules...), nil
+}
+
+// as converts an object into its type. An unknown field is an error.
+func as[T any](object *unstructured.Unstructured) (*T, error) {
+	out := new(T)
+	if err := yaml.UnmarshalStrict(encoded(object), out); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return out, nil
+}
+
+// encoded returns what was read from YAML, or has a type of the API, as YAML.
+func encoded(value any) []byte {
+	content, err := yaml.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
 // fileName returns the name that operator-sdk gives to the file of a manifest.
-func fileName(object *resource.Resource) string {
-	gvk := object.GetGvk()
+func fileName(object *unstructured.Unstructured) string {
+	gvk := object.GroupVersionKind()
 	if gvk.Kind == "CustomResourceDefinition" {
 		plural, group, _ := strings.Cut(object.GetName(), ".")
 		return group + "_" + plural + ".yaml"
 	}
-	parts := []string{object.GetName()}
-	if gvk.Group != "" {
-		parts = append(parts, gvk.Group)
-	}
-	return strings.Join(append(parts, gvk.Version, strings.ToLower(gvk.Kind)), "_") + ".yaml"
+	parts := []string{object.GetName(), gvk.Group, gvk.Version, strings.ToLower(gvk.Kind)}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "_") + ".yaml"
 }

@@ -1,21 +1,22 @@
 // Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs, and
 // generates the chart that Helm installs and the manifest for kubectl:
 //
-//	go -C hack run ./bundle --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
+//	go -C hack run ./bundle VERSION IMAGE SCORECARD-IMAGE TIME
 //
-// The source is config/manifests. The ClusterServiceVersion gets the Deployments, the rules that are bound to their
-// ServiceAccounts, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
+// The source is config/manifests. The ClusterServiceVersion gets the Deployment, the rules that are bound to its
+// ServiceAccount, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
 // config/samples/olmv1/installer.yaml gets the rights that OLM v1 needs. The source of charts/memcached-operator and of
 // dist/install.yaml is config/default. The same inputs give the same bytes.
 package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	semver "github.com/blang/semver/v4"
 )
 
 // root is the project's folder: "go -C hack run" starts this program in hack.
@@ -47,39 +48,23 @@ func run(args []string) error {
 	return err
 }
 
-// release contains what config/ does not, and the versions of OpenShift.
+// release contains what config/ does not.
 type release struct {
-	openshift      string
-	version        string
+	version        semver.Version
 	image          string
 	scorecardImage string
-	createdAt      string
-	channels       string
-	defaultChannel string
+	createdAt      string // RFC 3339
 }
 
 func parseRelease(args []string) (release, error) {
-	var r release
-	flags := flag.NewFlagSet("bundle", flag.ExitOnError)
-	flags.StringVar(&r.version, "version", "", "the release's `VERSION`, without a v")
-	flags.StringVar(&r.image, "image", "", "the operator's image")
-	flags.StringVar(&r.scorecardImage, "scorecard-image", "", "the image of the scorecard's suite memcached")
-	flags.StringVar(&r.createdAt, "created-at", "", "time of the release (RFC 3339)")
-	flags.StringVar(&r.channels, "channels", "", "channels, separated by commas")
-	flags.StringVar(&r.defaultChannel, "default-channel", "", "channel of subscriptions without one")
-	if err := flags.Parse(args); err != nil {
-		return release{}, err
+	if len(args) != 4 {
+		return release{}, errors.New("usage: bundle VERSION IMAGE SCORECARD-IMAGE TIME")
 	}
-	var missing []string
-	flags.VisitAll(func(f *flag.Flag) {
-		if f.Value.String() == "" {
-			missing = append(missing, "--"+f.Name)
-		}
-	})
-	if len(missing) > 0 {
-		return release{}, fmt.Errorf("missing %s", strings.Join(missing, ", "))
+	version, err := semver.Parse(args[0])
+	if err != nil {
+		return release{}, fmt.Errorf("reading the version %q: %w", args[0], err)
 	}
-	return r, nil
+	return release{version: version, image: args[1], scorecardImage: args[2], createdAt: args[3]}, nil
 }
 
 // write writes files below root, and removes other files of the bundle.

@@ -2,16 +2,13 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -27,70 +24,31 @@ const (
 // installer returns the content of installerFile: the namespace, and a ServiceAccount with the rights to create the
 // objects of the bundle, and with the rights that it grants to the operator and to users.
 func installer(in input) ([]byte, error) {
-	if in.namespace == nil {
-		return nil, errors.New("config/manifests lacks a Namespace")
-	}
-	namespace, err := in.namespace.AsYAML()
-	if err != nil {
-		return nil, fmt.Errorf("writing the namespace: %w", err)
-	}
-	objects, err := installerObjects(in)
-	if err != nil {
-		return nil, err
-	}
-	out := bytes.NewBufferString(installerHeader)
-	out.Write(namespace)
-	for _, object := range objects {
-		document, err := yaml.Marshal(object)
-		if err != nil {
-			return nil, fmt.Errorf("writing %s: %w", installerFile, err)
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
-	return out.Bytes(), nil
-}
-
-func installerObjects(in input) ([]any, error) {
-	install, err := strategy(in)
-	if err != nil {
-		return nil, err
-	}
 	// The names of roles that OLM creates contain hashes, so these rights are for all names. The API server still
 	// prevents that the installer grants rights that it does not have.
 	creates := []rbacv1.PolicyRule{
-		rule(rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create", "list", "watch", "get", "update", "patch", "delete"),
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: []string{"create", "list", "watch", "get", "update", "patch", "delete"}},
 		// The next two are for clusters with OwnerReferencesPermissionEnforcement.
-		named(rule("olm.operatorframework.io", []string{"clusterextensions/finalizers"}, "update"), packageName),
-		rule("olm.operatorframework.io", []string{"clusterobjectsets/finalizers"}, "update"),
+		named(packageName, rule("olm.operatorframework.io", "clusterextensions/finalizers", "update")),
+		rule("olm.operatorframework.io", "clusterobjectsets/finalizers", "update"),
 	}
-	// OLM lets an operator of all namespaces read namespaces.
-	grants := []rbacv1.PolicyRule{rule("", []string{"namespaces"}, "get", "list", "watch")}
 	var createsInNamespace []rbacv1.PolicyRule
-
-	accounts := map[string]bool{}
-	for _, permission := range slices.Concat(install.StrategySpec.ClusterPermissions, install.StrategySpec.Permissions) {
-		accounts[permission.ServiceAccountName] = true
-		grants = append(grants, permission.Rules...)
-	}
-	// OLM watches its objects in all namespaces, by a label.
+	// OLM watches its objects in all namespaces, by a label. Their creation needs a rule without the name, which is not known then.
 	inNamespace := func(group, resource, name string) {
-		creates = append(creates, rule(group, []string{resource}, "list", "watch"))
-		createsInNamespace = append(createsInNamespace, rule(group, []string{resource}, "create"), manages(group, resource, name))
+		creates = append(creates, rule(group, resource, "list", "watch"))
+		createsInNamespace = append(createsInNamespace, rule(group, resource, "create"), manages(group, resource, name))
 	}
-	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		inNamespace("", "serviceaccounts", account)
-	}
-	for _, deployment := range install.StrategySpec.DeploymentSpecs {
-		inNamespace("apps", "deployments", deployment.Name)
-	}
+	inNamespace("", "serviceaccounts", in.deployment.Spec.Template.Spec.ServiceAccountName)
+	inNamespace("apps", "deployments", in.deployment.Name)
+	// OLM lets an operator of all namespaces read namespaces.
+	grants := slices.Concat([]rbacv1.PolicyRule{rule("", "namespaces", "get", "list", "watch")}, in.rules["ClusterRoleBinding"], in.rules["RoleBinding"])
 	for _, object := range in.manifests {
-		switch kind := object.GetKind(); kind {
+		switch kind, name := object.GetKind(), object.GetName(); kind {
 		case "CustomResourceDefinition":
 			const group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
-			creates = append(creates, rule(group, []string{resource}, "create", "list", "watch"), manages(group, resource, object.GetName()))
+			creates = append(creates, rule(group, resource, "create", "list", "watch"), manages(group, resource, name))
 		case "Service":
-			inNamespace("", "services", object.GetName())
+			inNamespace("", "services", name)
 		case "ClusterRole":
 			role, err := as[rbacv1.ClusterRole](object)
 			if err != nil {
@@ -103,45 +61,39 @@ func installerObjects(in input) ([]any, error) {
 	}
 
 	namespace := in.namespace.GetName()
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: installerName, Namespace: namespace}}
-	meta := func(name, namespace string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: namespace}
+	account := corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Name: installerName, Namespace: namespace},
 	}
-	kind := func(version, kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: version, Kind: kind} }
-	objects := []any{corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: meta(installerName, namespace)}}
-	rbac := rbacv1.SchemeGroupVersion.String()
-	for _, role := range []struct {
-		name, namespace string
-		rules           []rbacv1.PolicyRule
-	}{
-		{installerName, "", creates}, {installerName + "-grants", "", grants}, {installerName, namespace, createsInNamespace},
-	} {
-		roleKind := "ClusterRole"
-		if role.namespace != "" {
-			roleKind = "Role"
-		}
-		objects = append(objects,
-			rbacv1.ClusterRole{TypeMeta: kind(rbac, roleKind), ObjectMeta: meta(role.name, role.namespace), Rules: unique(role.rules)},
-			rbacv1.ClusterRoleBinding{
-				TypeMeta: kind(rbac, roleKind+"Binding"), ObjectMeta: meta(role.name, role.namespace), Subjects: subjects,
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role.name},
-			})
+	out := [][]byte{encoded(in.namespace), encoded(account)}
+	add := func(kind, name, namespace string, rules []rbacv1.PolicyRule) {
+		version, meta := rbacv1.SchemeGroupVersion.String(), metav1.ObjectMeta{Name: name, Namespace: namespace}
+		out = append(out,
+			encoded(rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}, ObjectMeta: meta, Rules: unique(rules)}),
+			encoded(rbacv1.ClusterRoleBinding{
+				TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: kind + "Binding"},
+				ObjectMeta: meta,
+				Subjects:   []rbacv1.Subject{{Kind: account.Kind, Name: account.Name, Namespace: account.Namespace}},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
+			}))
 	}
-	return objects, nil
+	add("ClusterRole", installerName, "", creates)
+	add("ClusterRole", installerName+"-grants", "", grants)
+	add("Role", installerName, namespace, createsInNamespace)
+	return append([]byte(installerHeader), bytes.Join(out, []byte("---\n"))...), nil
 }
 
-func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
+func named(name string, r rbacv1.PolicyRule) rbacv1.PolicyRule {
 	r.ResourceNames = []string{name}
 	return r
 }
 
-// manages returns the rule for one object. Its creation needs another rule, since the name is not known then.
 func manages(group, resource, name string) rbacv1.PolicyRule {
-	return named(rule(group, []string{resource}, "get", "update", "patch", "delete"), name)
+	return named(name, rule(group, resource, "get", "update", "patch", "delete"))
 }
 
 // unique removes rules that occur before.
