@@ -1,17 +1,22 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/crdify/pkg/config"
 	"sigs.k8s.io/crdify/pkg/runner"
 	"sigs.k8s.io/crdify/pkg/validations"
 	"sigs.k8s.io/crdify/pkg/validations/property"
 	"sigs.k8s.io/crdify/pkg/validators/version"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/hack/internal/must"
 )
@@ -85,58 +90,35 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 	}
 }
 
-// What docs/adr/0024-the-api-is-v1beta1.md lets a release change, and what not.
+// What docs/adr/0024-the-api-is-v1beta1.md lets a release change, and what not. The changes are JSON merge patches of the schema.
 func TestViolations(t *testing.T) {
 	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
-	edit := func(schema apiextensionsv1.JSONSchemaProps, key string, change func(property *apiextensionsv1.JSONSchemaProps)) {
-		property, found := schema.Properties[key]
-		if !found {
-			t.Fatalf("the CRD has no %s", key)
-		}
-		change(&property)
-		schema.Properties[key] = property
-	}
-	describe := func(property *apiextensionsv1.JSONSchemaProps) { property.Description += " More." }
-	for name, test := range map[string]struct {
-		change func(spec, status apiextensionsv1.JSONSchemaProps)
-		want   string
-	}{
-		"an optional field":                        {func(spec, _ apiextensionsv1.JSONSchemaProps) { spec.Properties["added"] = spec.Properties["version"] }, ""},
-		"a description":                            {func(spec, _ apiextensionsv1.JSONSchemaProps) { edit(spec, "version", describe) }, ""},
-		"a condition, which the description lists": {func(_, status apiextensionsv1.JSONSchemaProps) { edit(status, "conditions", describe) }, ""},
-		"a description in a list": {func(_, status apiextensionsv1.JSONSchemaProps) {
-			edit(*status.Properties["shards"].Items.Schema, "podName", describe)
-		}, ""},
-		"a field in a list": {func(_, status apiextensionsv1.JSONSchemaProps) {
-			status.Properties["shards"].Items.Schema.Properties["added"] = status.Properties["version"]
-		}, ""},
-		"a value of an enum": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "deletionPolicy", func(p *apiextensionsv1.JSONSchemaProps) {
-				p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"Added"`)})
-			})
-		}, ""},
-		"a wider range": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { *p.Maximum++ })
-		}, ""},
-		"fewer fields": {func(spec, _ apiextensionsv1.JSONSchemaProps) { delete(spec.Properties, "paused") }, "existingFieldRemoval"},
-		"another default": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { p.Default = &apiextensionsv1.JSON{Raw: []byte("7")} })
-		}, "^.spec.size: default"},
-		"a required field": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "tls", func(p *apiextensionsv1.JSONSchemaProps) { p.Required = []string{"secretName"} })
-		}, "^.spec.tls: required"},
-		"a narrower range": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "size", func(p *apiextensionsv1.JSONSchemaProps) { *p.Maximum-- })
-		}, "^.spec.size: maximum"},
-		"another rule, also a looser one": {func(spec, _ apiextensionsv1.JSONSchemaProps) {
-			edit(spec, "version", func(p *apiextensionsv1.JSONSchemaProps) {
-				p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "true"})
-			})
-		}, "^.spec.version: unhandled"},
+	schema, err := json.Marshal(before.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	must.Succeed(t, err)
+	for name, test := range map[string]struct{ spec, status, want string }{
+		"an optional field":                        {spec: "added: {type: string}"},
+		"a description":                            {spec: "version: {description: More.}"},
+		"a condition, which the description lists": {status: "conditions: {description: More.}"},
+		"a description in a list":                  {status: "shards: {items: {properties: {podName: {description: More.}}}}"},
+		"a field in a list":                        {status: "shards: {items: {properties: {added: {type: string}}}}"},
+		"a value of an enum":                       {spec: "deletionPolicy: {enum: [Delete, Backup, Added]}"},
+		"a wider range":                            {spec: "size: {maximum: 1000}"},
+		"fewer fields":                             {spec: "paused: null", want: "existingFieldRemoval"},
+		"another default":                          {spec: "size: {default: 7}", want: "^.spec.size: default"},
+		"a required field":                         {spec: "tls: {required: [secretName]}", want: "^.spec.tls: required"},
+		"a narrower range":                         {spec: "size: {maximum: 1}", want: "^.spec.size: maximum"},
+		"another rule, also a looser one":          {spec: `version: {x-kubernetes-validations: [{rule: "true"}]}`, want: "^.spec.version: unhandled"},
 	} {
+		patch, err := yaml.YAMLToJSON(fmt.Appendf(nil, "{properties: {spec: {properties: {%s}}, status: {properties: {%s}}}}", test.spec, test.status))
+		must.Succeed(t, err)
+		changed, err := jsonpatch.MergePatch(schema, patch)
+		must.Succeed(t, err)
 		after := before.DeepCopy()
-		properties := after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-		test.change(properties["spec"], properties["status"])
+		after.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{}
+		must.Succeed(t, json.Unmarshal(changed, after.Spec.Versions[0].Schema.OpenAPIV3Schema))
+		if reflect.DeepEqual(after, before) {
+			t.Errorf("%s changes nothing", name)
+		}
 		if got := strings.Join(violations(t, before, after), "\n"); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: the violations are %q, want %q in them", name, got, test.want)
 		}
