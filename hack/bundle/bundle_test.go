@@ -336,7 +336,7 @@ func TestGenerateRejects(t *testing.T) {
 		},
 		"a role whose creation needs unknown rights": {
 			file:    "config/rbac/metrics_reader_role.yaml",
-			content: "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle contains a Role",
+			content: "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "no rights for memcached-operator-other",
 		},
 		"a binding of no role": {
 			file:    "config/rbac/metrics_auth_role.yaml",

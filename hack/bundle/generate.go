@@ -49,7 +49,7 @@ func generate(root string, r release) (map[string][]byte, error) {
 	if err := complete(in, r, icon); err != nil {
 		return nil, err
 	}
-	installer, err := installer(in)
+	installer, err := installer(root, in)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 //
 // The source is config/manifests. The ClusterServiceVersion gets the Deployment, the rules that are bound to its
 // ServiceAccount, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
-// config/samples/olmv1/installer.yaml gets the rights that OLM v1 needs. The source of charts/memcached-operator and of
+// config/samples/olmv1/installer.yaml gets the rights that OLM v1 grants to it. The source of charts/memcached-operator and of
 // dist/install.yaml is config/default. The same inputs give the same bytes.
 package main
 
