@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,9 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/crdify/pkg/config"
 	"sigs.k8s.io/crdify/pkg/runner"
-	"sigs.k8s.io/crdify/pkg/validations"
 	"sigs.k8s.io/crdify/pkg/validations/property"
-	"sigs.k8s.io/crdify/pkg/validators/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/hack/internal/must"
@@ -23,7 +20,7 @@ import (
 
 // violations returns the reasons for which OLM v1 would reject an upgrade from one CRD to another. The library and its
 // configuration are those of operator-controller v1.11.0 (internal/operator-controller/rukpak/preflights/crdupgradesafety).
-func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition) []string {
+func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition) string {
 	t.Helper()
 	checks, err := runner.New(&config.Config{
 		Conversion:           config.ConversionPolicyIgnore,
@@ -37,25 +34,11 @@ func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefin
 		},
 	}, runner.DefaultRegistry())
 	must.Succeed(t, err)
-	var out []string
-	add := func(where string, results []validations.ComparisonResult) {
-		for _, result := range results {
-			for _, message := range result.Errors {
-				out = append(out, where+result.Name+": "+message)
-			}
-		}
-	}
 	results := checks.Run(before, after)
-	add("", results.CRDValidation)
-	for _, versions := range [][]version.VersionedPropertyComparisonResult{results.SameVersionValidation, results.ServedVersionValidation} {
-		for _, v := range versions {
-			for _, p := range v.PropertyComparisons {
-				add(v.Version+" "+p.Property+": ", p.ComparisonResults)
-			}
-		}
+	if !results.HasFailures() {
+		return ""
 	}
-	slices.Sort(out)
-	return out
+	return results.RenderPlainText()
 }
 
 // crdsOf returns the CRDs of a bundle by name, as on a cluster that stores objects in each of their versions.
@@ -83,8 +66,8 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with all its objects", v, name)
 				continue
 			}
-			for _, violation := range violations(t, before, after) {
-				t.Errorf("OLM v1 would reject the upgrade from %s: %s\nRevert the change in api/, or make it in a new version of the API.", v, violation)
+			if got := violations(t, before, after); got != "" {
+				t.Errorf("OLM v1 would reject the upgrade from %s:\n%sRevert the change in api/, or make it in a new version of the API.", v, got)
 			}
 		}
 	}
@@ -104,10 +87,10 @@ func TestViolations(t *testing.T) {
 		"a value of an enum":                       {spec: "deletionPolicy: {enum: [Delete, Backup, Added]}"},
 		"a wider range":                            {spec: "size: {maximum: 1000}"},
 		"fewer fields":                             {spec: "paused: null", want: "existingFieldRemoval"},
-		"another default":                          {spec: "size: {default: 7}", want: "^.spec.size: default"},
-		"a required field":                         {spec: "tls: {required: [secretName]}", want: "^.spec.tls: required"},
-		"a narrower range":                         {spec: "size: {maximum: 1}", want: "^.spec.size: maximum"},
-		"another rule, also a looser one":          {spec: `version: {x-kubernetes-validations: [{rule: "true"}]}`, want: "^.spec.version: unhandled"},
+		"another default":                          {spec: "size: {default: 7}", want: "^.spec.size - default"},
+		"a required field":                         {spec: "tls: {required: [secretName]}", want: "^.spec.tls - required"},
+		"a narrower range":                         {spec: "size: {maximum: 1}", want: "^.spec.size - maximum"},
+		"another rule, also a looser one":          {spec: `version: {x-kubernetes-validations: [{rule: "true"}]}`, want: "^.spec.version - unhandled"},
 	} {
 		patch, err := yaml.YAMLToJSON(fmt.Appendf(nil, "{properties: {spec: {properties: {%s}}, status: {properties: {%s}}}}", test.spec, test.status))
 		must.Succeed(t, err)
@@ -119,7 +102,7 @@ func TestViolations(t *testing.T) {
 		if reflect.DeepEqual(after, before) {
 			t.Errorf("%s changes nothing", name)
 		}
-		if got := strings.Join(violations(t, before, after), "\n"); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+		if got := violations(t, before, after); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: the violations are %q, want %q in them", name, got, test.want)
 		}
 	}
@@ -133,15 +116,15 @@ func TestOLMAcceptsTheGraduationOfTheAPI(t *testing.T) {
 	v1.Name = "v1"
 	after.Spec.Versions[0].Storage = false
 	after.Spec.Versions = append(after.Spec.Versions, *v1)
-	if got := violations(t, before, after); len(got) > 0 {
-		t.Errorf("OLM v1 would reject v1 beside v1beta1: %q", got)
+	if got := violations(t, before, after); got != "" {
+		t.Errorf("OLM v1 would reject v1 beside v1beta1:\n%s", got)
 	}
 	delete(v1.Schema.OpenAPIV3Schema.Properties["spec"].Properties, "paused")
-	if got := violations(t, before, after); len(got) == 0 {
+	if violations(t, before, after) == "" {
 		t.Error("OLM v1 would accept a v1 without a field, both versions served")
 	}
 	after.Spec.Versions[0].Served = false
-	if got := violations(t, before, after); len(got) > 0 {
-		t.Errorf("OLM v1 would reject v1 with v1beta1 no longer served: %q", got)
+	if got := violations(t, before, after); got != "" {
+		t.Errorf("OLM v1 would reject v1 with v1beta1 no longer served:\n%s", got)
 	}
 }
