@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -23,20 +23,6 @@ import (
 )
 
 const project = "../.."
-
-// makefileRelease returns the release for which "make bundle" generates the bundle.
-func makefileRelease(t *testing.T) release {
-	t.Helper()
-	commands, err := exec.Command("make", "-n", "-C", project, "bundle").Output()
-	_, args, found := strings.Cut(string(commands), " ./bundle ")
-	if err != nil || !found {
-		t.Fatalf("make bundle runs %s (%v)", commands, err)
-	}
-	args, _, _ = strings.Cut(args, "\n")
-	r, err := parseRelease(strings.Fields(args))
-	must.Succeed(t, err)
-	return r
-}
 
 func committedBundle(t *testing.T) *manifests.Bundle {
 	t.Helper()
@@ -109,8 +95,7 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
 	must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
-	r := makefileRelease(t)
-	r.image += "@" + digest
+	r := release{image: "registry.example.com/operator@" + digest, scorecardImage: "scorecard:1"}
 	for memcached, disconnected := range map[string]string{
 		"tag: 1.6.44, digest: '" + digest + "'": "false",
 		"tag: 1.6.45":                           "false",
@@ -165,8 +150,9 @@ func TestVersionsOfKubernetes(t *testing.T) {
 }
 
 func TestDigestIsOfARelease(t *testing.T) {
-	r := makefileRelease(t)
-	if _, err := os.Stat(filepath.Join(project, "catalog/releases", r.version.String())); err != nil && strings.Contains(r.image, "@") {
+	makefile := string(must.Read(t, filepath.Join(project, "Makefile")))
+	release := regexp.MustCompile(`(?m)^VERSION \?= (.+)\n(?:.*\n)*?DIGEST \?=(.*)$`).FindStringSubmatch(makefile)
+	if _, err := os.Stat(filepath.Join(project, "catalog/releases", release[1])); err != nil && release[2] != "" {
 		t.Errorf("the Makefile has the digest of an image of another version: remove DIGEST there, and that of the operator in images.yaml: %v", err)
 	}
 }
@@ -195,26 +181,24 @@ func TestRelatedImagesEqualTheEnvironment(t *testing.T) {
 // The validators check only a part of what OperatorHub and consoles show.
 func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 	csv := committedBundle(t).CSV
+	annotations := map[string]string{
+		"capabilities": "Deep Insights", // docs/maintainers/capability-levels.md names the tests for it
+		"operatorframework.io/suggested-namespace": "memcached-operator-system",
+	}
 	for _, name := range []string{
 		"alm-examples", "categories", "containerImage", "createdAt", "description", "repository", "support",
 		"operatorframework.io/initialization-resource", "operators.openshift.io/valid-subscription", "operators.operatorframework.io/internal-objects",
 	} {
-		if csv.Annotations[name] == "" {
-			t.Errorf("the annotation %s is missing", name)
-		}
-	}
-	// docs/maintainers/capability-levels.md names the tests for it.
-	if got := csv.Annotations["capabilities"]; got != "Deep Insights" {
-		t.Errorf("capabilities are %q", got)
-	}
-	if got, want := csv.Annotations["operatorframework.io/suggested-namespace"], "memcached-operator-system"; got != want {
-		t.Errorf("the suggested namespace is %q, want %q", got, want)
+		annotations[name] = "(?s).+"
 	}
 	for _, feature := range []string{
 		"cnf", "cni", "csi", "disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp",
 	} {
-		if got := csv.Annotations["features.operators.openshift.io/"+feature]; got != "true" && got != "false" {
-			t.Errorf("the feature %s is %q, want true or false", feature, got)
+		annotations["features.operators.openshift.io/"+feature] = "true|false"
+	}
+	for name, want := range annotations {
+		if got := csv.Annotations[name]; !regexp.MustCompile("^(" + want + ")$").MatchString(got) {
+			t.Errorf("the annotation %s is %q, want %s", name, got, want)
 		}
 	}
 	for _, label := range []string{"arch.amd64", "arch.arm64", "os.linux"} {
@@ -292,55 +276,32 @@ func at(schema apiextensionsv1.JSONSchemaProps, path string) (property apiextens
 
 func TestPermissions(t *testing.T) {
 	install := committedBundle(t).CSV.Spec.InstallStrategy.StrategySpec
-	account := install.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName
-	if len(install.Permissions) != 1 || len(install.ClusterPermissions) != 1 ||
-		install.Permissions[0].ServiceAccountName != account || install.ClusterPermissions[0].ServiceAccountName != account {
-		t.Fatalf("permissions are %+v and %+v, want one each for %s", install.Permissions, install.ClusterPermissions, account)
-	}
-	grants := func(in []v1alpha1.StrategyDeploymentPermissions, resource string) bool {
-		for _, rule := range in[0].Rules {
-			if slices.Contains(rule.Resources, resource) {
-				return true
-			}
-		}
-		return false
-	}
-	if !grants(install.Permissions, "leases") || grants(install.ClusterPermissions, "leases") {
+	inNamespace, inAll := install.Permissions[0].Rules, install.ClusterPermissions[0].Rules
+	ofLeases := func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "leases") }
+	if !slices.ContainsFunc(inNamespace, ofLeases) || slices.ContainsFunc(inAll, ofLeases) {
 		t.Error("leases must be granted in the operator's namespace only")
 	}
 	// OLM grants the Role in all namespaces if the operator is installed for all.
-	for _, rule := range install.Permissions[0].Rules {
+	for _, rule := range inNamespace {
 		creates := slices.Equal(rule.Verbs, []string{"create"})
 		events := slices.Equal(rule.Resources, []string{"events"}) && slices.Equal(rule.Verbs, []string{"create", "patch"})
 		if len(rule.ResourceNames) == 0 && !creates && !events {
 			t.Errorf("the rule %+v is for objects of any name: name them, or grant nothing but create", rule)
 		}
 	}
-	for _, resource := range []string{"memcacheds", "tokenreviews"} {
-		if !grants(install.ClusterPermissions, resource) {
-			t.Errorf("%s are not granted", resource)
-		}
-	}
 }
 
 func TestGenerateRejects(t *testing.T) {
-	complete := release{image: "operator:1", scorecardImage: "scorecard:1"}
-	for name, test := range map[string]struct {
-		// file has new content.
-		file, content string
-		want          string
-	}{
+	// file has new content.
+	for name, test := range map[string]struct{ file, content, want string }{
 		"an object that has no place in a bundle": {
-			file:    "config/manager/metrics_service.yaml",
-			content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", want: "ConfigMap/memcached-operator-settings",
+			"config/manager/metrics_service.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", "ConfigMap/memcached-operator-settings",
 		},
 		"a role whose creation needs unknown rights": {
-			file:    "config/rbac/metrics_reader_role.yaml",
-			content: "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "no rights for memcached-operator-other",
+			"config/rbac/metrics_reader_role.yaml", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", "no rights for memcached-operator-other",
 		},
 		"a binding of no role": {
-			file:    "config/rbac/metrics_auth_role.yaml",
-			content: "{apiVersion: v1, kind: Service, metadata: {name: other}}", want: "metrics-auth-role, which does not exist",
+			"config/rbac/metrics_auth_role.yaml", "{apiVersion: v1, kind: Service, metadata: {name: other}}", "metrics-auth-role, which does not exist",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -348,7 +309,7 @@ func TestGenerateRejects(t *testing.T) {
 			must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
 			must.Succeed(t, os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600))
 			must.Succeed(t, os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600))
-			_, err := generate(dir, complete)
+			_, err := generate(dir, release{image: "operator:1", scorecardImage: "scorecard:1"})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q in it", err, test.want)
 			}

@@ -30,11 +30,14 @@ func main() {
 }
 
 func run(args []string) error {
-	r, err := parseRelease(args)
-	if err != nil {
-		return err
+	if len(args) != 4 {
+		return errors.New("usage: bundle VERSION IMAGE SCORECARD-IMAGE TIME")
 	}
-	files, err := generate(root, r)
+	version, err := semver.Parse(args[0])
+	if err != nil {
+		return fmt.Errorf("reading the version %q: %w", args[0], err)
+	}
+	files, err := generate(root, release{version: version, image: args[1], scorecardImage: args[2], createdAt: args[3]})
 	if err != nil {
 		return err
 	}
@@ -54,17 +57,6 @@ type release struct {
 	image          string
 	scorecardImage string
 	createdAt      string // RFC 3339
-}
-
-func parseRelease(args []string) (release, error) {
-	if len(args) != 4 {
-		return release{}, errors.New("usage: bundle VERSION IMAGE SCORECARD-IMAGE TIME")
-	}
-	version, err := semver.Parse(args[0])
-	if err != nil {
-		return release{}, fmt.Errorf("reading the version %q: %w", args[0], err)
-	}
-	return release{version: version, image: args[1], scorecardImage: args[2], createdAt: args[3]}, nil
 }
 
 // write writes files below root, and removes other files of the bundle.

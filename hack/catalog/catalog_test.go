@@ -24,16 +24,6 @@ const (
 	image = "registry.example.com:5000/bundle"
 )
 
-// replace replaces old, which the file must contain.
-func replace(t *testing.T, file, old, new string) {
-	t.Helper()
-	content := must.Read(t, file)
-	if !bytes.Contains(content, []byte(old)) {
-		t.Fatalf("%s does not contain %q", file, old)
-	}
-	must.Succeed(t, os.WriteFile(file, bytes.ReplaceAll(content, []byte(old), []byte(new)), 0o600))
-}
-
 // project returns the folder of a project that released versions, each with the project's bundle.
 func project(t *testing.T, versions ...string) string {
 	t.Helper()
@@ -43,8 +33,9 @@ func project(t *testing.T, versions ...string) string {
 		release := filepath.Join(dir, releasesDir, version)
 		must.Succeed(t, os.CopyFS(release, os.DirFS(filepath.Join(root, "bundle"))))
 		csv := filepath.Join(release, "manifests/memcached-operator.clusterserviceversion.yaml")
-		replace(t, csv, "name: memcached-operator.v"+now, "name: memcached-operator.v"+version)
-		replace(t, csv, "\n  version: "+now+"\n", "\n  version: "+version+"\n")
+		text := strings.ReplaceAll(string(must.Read(t, csv)), "name: memcached-operator.v"+now, "name: memcached-operator.v"+version)
+		text = strings.ReplaceAll(text, "\n  version: "+now+"\n", "\n  version: "+version+"\n")
+		must.Succeed(t, os.WriteFile(csv, []byte(text), 0o600))
 	}
 	return dir
 }

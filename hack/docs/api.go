@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -76,16 +75,17 @@ func apiReference(root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
 	}
-	minor := kubernetesModule.FindSubmatch(module)
-	if minor == nil {
-		return "", errors.New("go.mod requires no k8s.io/api v0.MINOR")
-	}
+	kubernetes := kubernetesModule.FindSubmatch(module)[1]
 	var all []field
 	titles := map[string]string{}
 	for _, plural := range kinds {
-		crd, err := readCRD(root, plural)
+		raw, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "cache.memcached-operator.io_"+plural+".yaml"))
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("reading a CRD: %w", err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+			return "", fmt.Errorf("reading the CRD %s: %w", plural, err)
 		}
 		version, names := crd.Spec.Versions[0], crd.Spec.Names
 		titles[names.Singular] = fmt.Sprintf("## %s\n\n`apiVersion: %s/%s`, short name `%s`.", names.Kind, crd.Spec.Group, version.Name, strings.Join(names.ShortNames, "`, `"))
@@ -124,7 +124,7 @@ func apiReference(root string) (string, error) {
 		home := homes[f.shape()]
 		if to := foreign[f.path[strings.LastIndex(f.path, ".")+1:]]; to != "" {
 			elsewhere = f.path
-			fmt.Fprintf(&page, "\nFields: see [Kubernetes' reference](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#%s).\n", minor[1], to)
+			fmt.Fprintf(&page, "\nFields: see [Kubernetes' reference](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#%s).\n", kubernetes, to)
 		} else if home != "" && home != f.path {
 			elsewhere = f.path
 			fmt.Fprintf(&page, "\nFields: those of [`%s`](#%s).\n", home, strings.ReplaceAll(strings.ToLower(home), ".", ""))
@@ -167,17 +167,4 @@ func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
 // oneLine returns a text for Markdown.
 func oneLine(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "<", `\<`)
-}
-
-// readCRD returns the CRD of a kind.
-func readCRD(root, plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	raw, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "cache.memcached-operator.io_"+plural+".yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("reading a CRD: %w", err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
-		return nil, fmt.Errorf("reading the CRD %s: %w", plural, err)
-	}
-	return &crd, nil
 }
