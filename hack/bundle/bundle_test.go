@@ -31,6 +31,16 @@ func committedBundle(t *testing.T) *manifests.Bundle {
 	return bundle
 }
 
+// sources returns a copy of what the bundle is generated of.
+func sources(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, folder := range []string{"config", chartDir} {
+		must.Succeed(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(project, folder))))
+	}
+	return dir
+}
+
 // The project's own .dockerignore excludes all but the operator's sources.
 func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 	for dockerfile, folder := range map[string]string{"bundle.Dockerfile": "bundle", "catalog/Dockerfile": "catalog/configs"} {
@@ -93,8 +103,7 @@ func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
 // OpenShift calls a bundle ready for disconnected clusters if all its images have digests.
 func TestDigestsAreInTheBundle(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	dir := t.TempDir()
-	must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
+	dir := sources(t)
 	r := release{image: "registry.example.com/operator@" + digest, scorecardImage: "scorecard:1"}
 	for memcached, disconnected := range map[string]string{
 		"tag: 1.6.44, digest: '" + digest + "'": "false",
@@ -305,8 +314,7 @@ func TestGenerateRejects(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			must.Succeed(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))))
+			dir := sources(t)
 			must.Succeed(t, os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600))
 			must.Succeed(t, os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600))
 			_, err := generate(dir, release{image: "operator:1", scorecardImage: "scorecard:1"})

@@ -73,10 +73,11 @@ func generate(root string, r release) (map[string][]byte, error) {
 	for _, object := range in.manifests {
 		files[manifestsDir+"/"+fileName(object)] = encoded(object)
 	}
-	for name, content := range chart(r, in.csv, objects) {
+	charted, err := chart(root, r, in.csv, objects)
+	for name, content := range charted {
 		files[chartDir+"/"+name] = content
 	}
-	return files, nil
+	return files, err
 }
 
 // build returns a folder of config/ with the images of the release, and those of others with the digests in images.yaml.

@@ -1,12 +1,12 @@
 // Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs, and
-// generates the chart that Helm installs and the manifest for kubectl:
+// generates the manifest for kubectl:
 //
 //	go -C hack run ./bundle VERSION IMAGE SCORECARD-IMAGE TIME
 //
 // The source is config/manifests. The ClusterServiceVersion gets the Deployment, the rules that are bound to its
 // ServiceAccount, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
-// config/samples/olmv1/installer.yaml gets the rights that OLM v1 grants to it. The source of charts/memcached-operator and of
-// dist/install.yaml is config/default. The same inputs give the same bytes.
+// config/samples/olmv1/installer.yaml gets the rights that OLM v1 grants to it. The source of dist/install.yaml is
+// config/default. charts/memcached-operator gets its CRDs, rules, versions and metadata. The same inputs give the same bytes.
 package main
 
 import (
