@@ -312,6 +312,8 @@ func TestGenerateRejects(t *testing.T) {
 		"a binding of no role": {
 			"config/rbac/metrics_auth_role.yaml", "{apiVersion: v1, kind: Service, metadata: {name: other}}", "metrics-auth-role, which does not exist",
 		},
+		"an installer for another namespace": {installerFile, "", "installer.yaml needs the namespace"},
+		"a chart without a role":             {chartDir + "/templates/operator.yaml", "", "operator.yaml needs a text that matches"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := sources(t)

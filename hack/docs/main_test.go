@@ -28,6 +28,9 @@ func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	if _, err := troubleshootingPage(strings.Replace(page, "### `StoreFull`", "### `Other`", 1), reasons); err == nil || !strings.Contains(err.Error(), "### `StoreFull`") {
 		t.Errorf("without a section, the error is %v", err)
 	}
+	if _, err := metricsPage("no lists"); err == nil {
+		t.Error("a page of metrics without lists is not an error")
+	}
 	// One of each group, so that a group that is no longer found fails.
 	for _, want := range []string{v1beta1.ReasonShardsNotReady, v1beta1.ReasonScalingIn, string(v1beta1.GateImageNotVerified), v1beta1.ReasonNodeLost,
 		v1beta1.EventRefillSkipped, v1beta1.ReasonStoreFull, v1beta1.EventDeletionBlocked, v1beta1.ReasonSuspended, v1beta1.EventMissedSchedule} {
