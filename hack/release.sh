@@ -25,7 +25,7 @@ fail() { printf 'release: %s\n' "$@" >&2; exit 1; }
 status="$(git status --porcelain)"
 [ -z "$status" ] || fail "the tree has uncommitted changes: commit or revert them; to revert a release that was killed: $undo" "$status"
 newest() { sed 's/-/~/' | sort -V | tail -n 1 | sed 's/~/-/'; } # ~ is before the end: 1.1.0-rc.1 comes before 1.1.0
-last="$({ find catalog/releases -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || true; } | newest)"
+last="$(find catalog/releases -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | newest)"
 # A tag without a folder is a release of another clone.
 if [ "$version" = "$last" ] || [ -n "$(git tag --list "v$version")" ]; then
 	fail "$version is released already, and a release never changes: release a greater version"
@@ -71,7 +71,6 @@ name() {
 }
 
 add_release() {
-	mkdir -p catalog/releases
 	cp -R bundle "catalog/releases/$version"
 	(cd catalog/releases && find "$version" -type f | LC_ALL=C sort | xargs sha256sum >>checksums)
 }

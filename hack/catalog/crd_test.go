@@ -54,7 +54,7 @@ func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResource
 	return crds
 }
 
-// OLM upgrades from each release to the newest one in one step. Without a release there is nothing to compare.
+// OLM upgrades from each release to the newest one in one step.
 func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 	versions, err := released(root)
 	must.Succeed(t, err)

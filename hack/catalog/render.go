@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -18,8 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render returns the catalog of every release. The images of the bundles are
-// bundleImage:vVERSION.
+// render returns the catalog of every release. The images of the bundles are bundleImage:vVERSION.
 func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 	versions, err := released(root)
 	if err != nil {
@@ -40,7 +37,7 @@ func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 // released returns the versions of the releases, the oldest first.
 func released(root string) ([]semver.Version, error) {
 	entries, err := os.ReadDir(filepath.Join(root, releasesDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, fmt.Errorf("reading the releases: %w", err)
 	}
 	var versions []semver.Version
