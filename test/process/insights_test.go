@@ -68,7 +68,7 @@ func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 		}
 		close(stop)
 		<-stopped
-		if len(lines) < 4 || !strings.HasSuffix(lines[2], "  100%  secret") || !strings.HasSuffix(lines[3], "    0%  missing%2520key") {
+		if len(lines) < 4 || !strings.HasSuffix(lines[2], "  100%  secret") || !strings.HasSuffix(lines[3], "    0%  missing%20key") {
 			t.Errorf("the keys are\n%s", out)
 		}
 		for what, text := range map[string]string{"log": s.Log.String(), "metrics": s.Metrics(t, "?slabs").Text} {

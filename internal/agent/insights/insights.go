@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -222,6 +223,9 @@ func (c *keyCounts) text(took time.Duration, skipped int64) []byte {
 	})
 	for _, key := range names[:min(len(names), topKeys)] {
 		k := c.keys[key]
+		if quoted := strconv.Quote(key); len(quoted) > len(key)+2 { // it could control a terminal
+			key = quoted
+		}
 		fmt.Fprintf(&out, "%8d %6.1f%% %5.0f%%  %s\n", k.count+c.taken, percent(k.count+c.taken, c.reads), percent(k.hits, k.seen), key)
 	}
 	if c.taken > 0 {

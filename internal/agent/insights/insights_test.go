@@ -50,6 +50,17 @@ func TestCountsOfKeysAreBounded(t *testing.T) {
 	}
 }
 
+// Any client can choose a key that would control the terminal of who looks.
+func TestKeysAreQuotedUnlessTheyArePrintable(t *testing.T) {
+	for key, want := range map[string]string{"user:1/ü%20": "user:1/ü%20", "a b": "a b", "\x1b[2J": `"\x1b[2J"`, "\xff": `"\xff"`, `"`: `"\""`} {
+		counts := keyCounts{keys: map[string]*keyCount{}}
+		counts.add(protocol.Fetch{Key: []byte(key)})
+		if text := string(counts.text(time.Second, 0)); !strings.HasSuffix(text, "  "+want+"\n") {
+			t.Errorf("%q is printed as\n%s", key, text)
+		}
+	}
+}
+
 func TestInsightsOfAShardThatDoesNotServe(t *testing.T) {
 	restarting := func() (*process.Client, wire.Phase) { return nil, wire.PhaseRestarting }
 	w := httptest.NewRecorder()

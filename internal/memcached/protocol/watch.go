@@ -13,7 +13,7 @@ import (
 
 // Fetch is a read of one key.
 type Fetch struct {
-	// Key is as memcached reports it, in URL encoding. It is valid until the next read.
+	// Key is valid until the next read.
 	Key []byte
 	Hit bool
 }
@@ -62,7 +62,9 @@ func parseFetch(line []byte) (f Fetch, ok bool) {
 	}
 	f.Key, rest, _ = bytes.Cut(rest, []byte(" "))
 	f.Hit = bytes.HasPrefix(rest, []byte("status=found"))
-	return f, len(f.Key) > 0
+	n, ok := unescape(f.Key, f.Key)
+	f.Key = f.Key[:n]
+	return f, ok && n > 0
 }
 
 // ClientConn is a connection of a client.

@@ -52,7 +52,7 @@ func TestWatchFetches(t *testing.T) {
 			got = append(got, fetch{string(f.Key), f.Hit})
 			return true
 		})
-		if diff := cmp.Diff([]fetch{{"a%20b", true}, {"b", false}, {"c", false}}, got); diff != "" || skipped != 9 || err != nil {
+		if diff := cmp.Diff([]fetch{{"a b", true}, {"b", false}, {"c", false}}, got); diff != "" || skipped != 9 || err != nil {
 			t.Errorf("skipped %d, %v: %s", skipped, err, diff)
 		}
 
