@@ -1,9 +1,15 @@
 package secrets
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"log/slog"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,6 +143,34 @@ func TestMemcachedRestartsToForgetACertificate(t *testing.T) {
 		}
 	}
 }
+
+// So does the time to verify with one, which each CA of the same name needs.
+func TestLargePublicKeyIsRejectedBeforeItVerifies(t *testing.T) {
+	content := issue(testcert.NewCA("shards"), testcert.Options{})
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bits, rejected := range map[uint]bool{16384: false, 8 * maxPublicKey: true} {
+		public := &rsa.PublicKey{N: new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), bits), big.NewInt(1)), E: 1<<31 - 1}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, public, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		for file, err := range map[string]error{
+			"ca.crt":  second(parseCertificate(content["tls.crt"], content["tls.key"], slices.Concat(content["ca.crt"], large), testHost, time.Now())),
+			"tls.crt": second(parseCertificate(slices.Concat(content["tls.crt"], large), content["tls.key"], content["ca.crt"], testHost, time.Now())),
+		} {
+			if got := err != nil && strings.HasPrefix(err.Error(), file+": a public key is too large; use RSA with at most 16384 bits"); got != rejected || err != nil && !got {
+				t.Errorf("%s with %d bits: %v", file, bits, err)
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // The time to parse one grows with the cube of its size.
 func TestLargeKeyIsRejectedBeforeItIsParsed(t *testing.T) {
