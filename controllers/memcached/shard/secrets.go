@@ -19,6 +19,8 @@ func CertificateProblem(c agentwire.Certificate, secret string, now time.Time) *
 		return &Problem{v1beta1.ReasonCertificateExpiring, fmt.Sprintf("the certificate %s at %s; renew it in Secret %s", verb, c.NotAfter.UTC().Format(time.RFC3339), secret)}
 	}
 	switch {
+	case serves && left <= 0 && c.Error != "":
+		return &Problem{v1beta1.ReasonCertificateExpiring, fmt.Sprintf("the certificate expired at %s, and that in Secret %s can't be used: %s; correct the Secret", c.NotAfter.UTC().Format(time.RFC3339), secret, c.Error)}
 	case serves && left <= 0:
 		return expiring("expired")
 	case c.Error != "":

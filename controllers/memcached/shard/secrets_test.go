@@ -213,7 +213,7 @@ func TestCertificateIsRenewedBeforeItExpires(t *testing.T) {
 		"it has expired":                        {served(0), v1beta1.ReasonCertificateExpiring, "the certificate expired at "},
 		"the Secret can't be used":              {withError(agentwire.Certificate{}), v1beta1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
 		"the Secret can't be used any more":     {withError(served(90 * day)), v1beta1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
-		"it has expired, and can't be replaced": {withError(served(0)), v1beta1.ReasonCertificateExpiring, "the certificate expired at "},
+		"it has expired, and can't be replaced": {withError(served(0)), v1beta1.ReasonCertificateExpiring, "the certificate expired at 1970-01-12T13:46:40Z, and that in Secret cache-tls can't be used: tls.key is missing; correct the Secret"},
 	} {
 		var got Problem
 		if problem := CertificateProblem(c.certificate, "cache-tls", now); problem != nil {
