@@ -56,7 +56,7 @@ func TestRingOfTheClients(t *testing.T) {
 		left, _ := placed(t, ring.Modulo, m.Status.Servers)("cache-0-a")
 		return keys + strings.Join(strings.SplitAfter(left, "\n")[:50], ""), err
 	}
-	w.want(w.run("ring", "cache"), 0, "Do: Run \"kubectl memcached purge cache\"", "")
+	w.want(w.run("ring", "cache"), 0, "Do: Run \"kubectl memcached purge cache -n default\"", "")
 	w.pods.sample = placed(t, ring.Rendezvous, services)
 	w.want(w.run("ring", "cache"), 0, "Rendezvous  addresses of the Services  10.96.0.0:11211  100%   100%\n\nDo: Set spec.access.hashing, which says Modulo over status.servers, to algorithm: Rendezvous, and give the clients the names in status.servers", "")
 	w.pods.sample = placed(t, ring.Ketama, []string{"cache-0:11211", "cache-1:11211"})

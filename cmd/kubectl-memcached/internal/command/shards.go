@@ -24,12 +24,12 @@ func shardOf(m *v1beta1.Memcached, name string) (v1beta1.ShardStatus, error) {
 			continue
 		}
 		if s.PodName == "" {
-			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s\" says why", s.Name, m.Name)
+			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s -n %s\" says why", s.Name, m.Name, m.Namespace)
 		}
 		return s, nil
 	}
 	if len(m.Status.Shards) == 0 {
-		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s\" says why", m.Name)
+		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s -n %s\" says why", m.Name, m.Namespace)
 	}
 	return v1beta1.ShardStatus{}, usageError{fmt.Errorf("%s has no shard %s: name one from 0 to %d", m.Name, name, len(m.Status.Shards)-1)}
 }
@@ -113,7 +113,7 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 			return nil
 		}
 		if c.Now().Sub(began) >= timeout || !p.pause(ctx, lookAtShard) {
-			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name)
+			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s -n %s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name, m.Namespace)
 		}
 	}
 }
@@ -136,14 +136,14 @@ By hand, you set the annotation ` + v1beta1.AnnotationMove + ` of the shard's po
 			if err != nil {
 				return err
 			}
-			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s\" shows the progress\n"
+			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s -n %s\" shows the progress\n"
 			if cancel {
-				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s\" shows it\n"
+				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s -n %s\" shows it\n"
 			}
 			if err := c.AnnotatePod(cmd.Context(), client.ObjectKey{Namespace: m.Namespace, Name: s.PodName}, v1beta1.AnnotationMove, value); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name)
+			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, m.Namespace)
 			return nil
 		},
 	}

@@ -69,7 +69,7 @@ func TestMoveSetsTheAnnotation(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
 	w.createPods()
-	w.want(w.run("move", "cache", "0"), 0, "cache-0 moves off node", "")
+	w.want(w.run("move", "cache", "0"), 0, "cache-0 moves off node : \"kubectl memcached why cache -n default\"", "")
 	if got := w.annotation("cache-0-a", v1beta1.AnnotationMove); got != stamped {
 		t.Errorf("the annotation is %q", got)
 	}
@@ -83,10 +83,10 @@ func TestPauseResumeAndRetryChangeTheMemcached(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
 	get := func() *v1beta1.Memcached { return simtest.Get[*v1beta1.Memcached](w.api, "cache") }
-	if w.want(w.run("pause", "cache"), 0, "cache is paused", ""); !get().Spec.Paused {
+	if w.want(w.run("pause", "cache"), 0, `cache is paused: "kubectl memcached resume cache -n default" continues`, ""); !get().Spec.Paused {
 		t.Error("it isn't paused")
 	}
-	if w.want(w.run("resume", "cache"), 0, "cache isn't paused", ""); get().Spec.Paused {
+	if w.want(w.run("resume", "cache"), 0, "why cache -n default", ""); get().Spec.Paused {
 		t.Error("it is paused")
 	}
 	if w.want(w.run("retry", "cache"), 0, "retries", ""); get().Annotations[v1beta1.AnnotationRetry] != stamped {
@@ -119,7 +119,7 @@ func TestPurgeDeletesOnlyWithConfirmation(t *testing.T) {
 		request string
 	}{
 		"a dry run": {"", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferRunning}, {Phase: v1beta1.TransferComplete, Shards: shards}}, 0,
-			table + "Nothing was deleted: \"kubectl memcached purge cache --yes\" deletes these items\n", "", "DryRun-" + stamped},
+			table + "Nothing was deleted: \"kubectl memcached purge cache -n default --yes\" deletes these items\n", "", "DryRun-" + stamped},
 		"confirmed": {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferComplete, Shards: shards}, {Phase: v1beta1.TransferComplete, Message: "deleted 1,234 items"}}, 0,
 			table + "cache: deleted 1,234 items\n", "", "Delete-" + stamped},
 		"nothing there": {"--yes", []v1beta1.PurgeStatus{{Phase: v1beta1.TransferComplete, Shards: shards[1:]}}, 0,
@@ -212,14 +212,14 @@ func TestWrongShardsAreErrors(t *testing.T) {
 	m.Status.Shards[1].PodName = ""
 	w.report(m)
 	w.want(w.run("move", "cache", "7"), exitUsage, "", "has no shard 7: name one from 0 to 1")
-	w.want(w.run("move", "cache", "1"), exitFailed, "", "shard cache-1 has no pod now")
+	w.want(w.run("move", "cache", "1"), exitFailed, "", `shard cache-1 has no pod now: "kubectl memcached why cache -n default"`)
 	w.want(w.run("restart", "cache"), exitUsage, "", "use --all")
 	w.want(w.run("restart", "cache", "0", "--all"), exitUsage, "", "use --all")
 	w.want(w.run("restart", "cache", "--all"), exitFailed, "", "shard cache-1 has no pod now")
 	w.want(w.run("hotkeys", "cache", "--for", "1m"), exitUsage, "", "use at least 1s and at most 30s")
 	m.Status.Shards = nil
 	w.report(m)
-	w.want(w.run("move", "cache", "0"), exitFailed, "", "has no shards")
+	w.want(w.run("move", "cache", "0"), exitFailed, "", "has no shards: \"kubectl memcached why cache -n default\" says why")
 	if code := w.run("__complete", "move", "cache", ""); code != 0 || !strings.HasPrefix(w.out.String(), ":4\n") {
 		t.Errorf("exit code %d, and\n%s", code, w.out.String())
 	}

@@ -75,7 +75,7 @@ func (r *Ring) compare(m *v1beta1.Memcached) {
 	case h == nil || string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
 		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing, which %s, to algorithm: %s%s. Changes of spec.size, and restores into another number of shards, use it.", says, g.Ring, r.names(g, declared)))
 	case g.Found < 1:
-		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name))
+		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s -n %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name, m.Namespace))
 	}
 }
 
