@@ -110,6 +110,9 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 		}
 		if s.RestartAnnotation == value && s.Ready {
 			fmt.Fprintf(p.streams.Out, "%s has restarted: %s\n", s.Name, screen.Start(s))
+			if s.StartResult == v1beta1.StartCold { // what has lost its items is likely to do so elsewhere
+				return fmt.Errorf("shard %s started without its items, so no other shard is restarted: \"kubectl describe memcached %s -n %s\" shows the event that says why", s.Name, m.Name, m.Namespace)
+			}
 			return nil
 		}
 		if c.Now().Sub(began) >= timeout || !p.pause(ctx, lookAtShard) {

@@ -65,6 +65,22 @@ func TestRestartIsBounded(t *testing.T) {
 	w.want(w.run("restart", "cache", "0", "--timeout=0s"), exitFailed, "", "hasn't reported its restart")
 }
 
+func TestRestartStopsAtAShardThatLostItsItems(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	w.createPods()
+	w.pause = func(look int) bool {
+		s := &m.Status.Shards[0]
+		s.RestartAnnotation, s.StartResult = w.annotation("cache-0-a", v1beta1.AnnotationRestart), v1beta1.StartCold
+		w.report(m)
+		return look < 10
+	}
+	w.want(w.run("restart", "cache", "--all"), exitFailed, "cache-0 has restarted: Cold\n", "shard cache-0 started without its items, so no other shard is restarted")
+	if got := w.annotation("cache-1-b", v1beta1.AnnotationRestart); got != "" {
+		t.Errorf("the other shard has the annotation %q", got)
+	}
+}
+
 func TestMoveSetsTheAnnotation(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
