@@ -13,8 +13,20 @@ import (
 // output is the flag -o.
 type output string
 
+func (o *output) Set(text string) error {
+	if text != "" && text != "json" && text != "yaml" {
+		return errors.New("use json or yaml")
+	}
+	*o = output(text)
+	return nil
+}
+
+func (o *output) String() string { return string(*o) }
+
+func (o *output) Type() string { return "string" }
+
 func (o *output) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP((*string)(o), "output", "o", "", "Output format: json or yaml. Default: text")
+	cmd.Flags().VarP(o, "output", "o", "Output format: json or yaml. Default: text")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
@@ -70,8 +82,6 @@ type shown interface{ Text() string }
 // format returns the text of a screen.
 func (o *output) format(s shown) (string, error) {
 	switch *o {
-	case "":
-		return s.Text(), nil
 	case "json":
 		text, err := json.MarshalIndent(s, "", "  ")
 		return string(text) + "\n", err
@@ -79,5 +89,5 @@ func (o *output) format(s shown) (string, error) {
 		text, err := yaml.Marshal(s)
 		return string(text), err
 	}
-	return "", usageError{fmt.Errorf("--output is %q: use json or yaml", *o)}
+	return s.Text(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,6 +110,11 @@ func TestReportContainsNoSecrets(t *testing.T) {
 		}
 	}
 	w.want(w.run("report", "cache", "-f", file), exitFailed, "", "file exists")
+	file = filepath.Join(t.TempDir(), "cache.zip")
+	w.want(w.run("report", "cache", "-f", file, "-o", "xml"), exitUsage, "", "use json or yaml")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a wrong flag leaves a report")
+	}
 }
 
 func TestReportContainsWhatTheUserMayRead(t *testing.T) {
