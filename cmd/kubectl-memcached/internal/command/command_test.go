@@ -353,15 +353,16 @@ func TestWatchShowsChangesAndSurvivesErrors(t *testing.T) {
 			w.reject = func(string, any) error { return context.DeadlineExceeded }
 		case 3:
 			w.reject = func(string, any) error { return nil }
+		case 4:
 			m.Status.Phase = v1beta1.PhasePaused
 			w.report(m)
 		}
-		return look < 4
+		return look < 5
 	}
 	code := w.run("status", "cache", "-w")
 	w.want(code, 0, "default/cache is Paused", "raise --request-timeout")
-	if n := strings.Count(w.out.String(), "default/cache is"); n != 2 {
-		t.Errorf("%d screens of two statuses:\n%s", n, w.out.String())
+	if n := strings.Count(w.out.String(), "default/cache is"); n != 3 {
+		t.Errorf("%d screens of two statuses and an error between equal ones:\n%s", n, w.out.String())
 	}
 }
 

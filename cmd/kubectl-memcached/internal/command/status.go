@@ -114,9 +114,7 @@ func (p *plugin) show(ctx context.Context, format *output, watch bool, look func
 			}
 			return nil
 		}
-		if err == nil {
-			before = text
-		}
+		before = text // empty after an error, which the next screen replaces
 		if !p.pause(ctx, lookAgain) {
 			return nil
 		}
