@@ -25,8 +25,11 @@ It needs the permission to create pods/exec, which the role edit includes, and r
 			if err != nil {
 				return err
 			}
-			if n := len(m.Status.Shards); n < 2 || n != len(m.Status.Servers) {
-				return fmt.Errorf("%s has %d shards and %d servers: clients of two or more, as many as its servers, use a ring", m.Name, n, len(m.Status.Servers))
+			switch n, servers := len(m.Status.Shards), len(m.Status.Servers); {
+			case servers < 2:
+				return fmt.Errorf("clients of %s need no ring: status.servers has fewer than two servers", m.Name)
+			case n != servers:
+				return fmt.Errorf("%s has %d shards, and %d servers in status.servers: try again when the change of spec.size is complete", m.Name, n, servers)
 			}
 			fmt.Fprintf(p.progress, "Reading keys of %d shards\n", len(m.Status.Shards))
 			keys, err := c.Sample(cmd.Context(), m)

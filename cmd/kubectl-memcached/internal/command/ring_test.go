@@ -115,5 +115,8 @@ func TestRingOfWhatCanBeRead(t *testing.T) {
 	w.want(w.run("ring", "cache"), exitFailed, "", "reading the keys that the agent has sampled")
 	m.Status.Shards = m.Status.Shards[:1]
 	w.report(m)
-	w.want(w.run("ring", "cache"), exitFailed, "", "cache has 1 shards and 2 servers")
+	w.want(w.run("ring", "cache"), exitFailed, "", "cache has 1 shards, and 2 servers in status.servers: try again")
+	m.Status.Servers = m.Status.Servers[:1]
+	w.report(m)
+	w.want(w.run("ring", "cache"), exitFailed, "", "clients of cache need no ring")
 }
