@@ -262,6 +262,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				`kubectl -n default create rolebinding memcached-view --clusterrole=view --user="bob"`},
 		"a quota or a webhook":     {apierrors.NewForbidden(schema.GroupResource{Resource: "memcacheds"}, "cache", errors.New("exceeded quota")), []string{"status", "cache"}, exitFailed, "exceeded quota"},
 		"no such Memcached":        {nil, []string{"status", "other"}, exitFailed, `"kubectl memcached status -A" lists all Memcacheds`},
+		"a pod that was deleted":   {apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "cache-0-a"), []string{"status", "cache"}, exitFailed, "not found: it was deleted a moment ago; try again\n"},
 		"no operator":              {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound}}, []string{"status", "cache"}, exitFailed, "install it"},
 		"no answer":                {context.DeadlineExceeded, []string{"status", "cache"}, exitFailed, "raise --request-timeout"},
 		"an unknown verb":          {nil, []string{"stats"}, exitUsage, `unknown command "stats"`},

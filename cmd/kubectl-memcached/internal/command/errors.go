@@ -124,6 +124,8 @@ func explain(err error) string {
 		return "interrupted"
 	case errors.As(err, &status) && apierrors.IsNotFound(err) && isNoKind(status):
 		return "this cluster doesn't have the CRDs of the operator: install it, or choose another cluster with --context"
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details.Kind == "pods":
+		return err.Error() + ": it was deleted a moment ago; try again"
 	case apierrors.IsNotFound(err):
 		return err.Error() + ": \"kubectl memcached status -A\" lists all Memcacheds"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
