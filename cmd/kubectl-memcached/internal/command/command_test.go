@@ -280,6 +280,24 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A user can choose the image of a shard, and so what a message quotes of it.
+func TestMessagesDoNotControlTheTerminal(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	m.Status.Conditions[0].Message = "memcached says \x1b[2J\r"
+	w.report(m)
+	for _, args := range []string{"status", "status cache", "why cache"} {
+		if w.want(w.run(strings.Fields(args)...), 0, `memcached says ^[[2J\r`, ""); strings.ContainsAny(w.out.String(), "\x1b\r") {
+			t.Errorf("%s prints %q", args, w.out.String())
+		}
+	}
+	m.Status.Shards[0].PodName = "\x1b[2J"
+	w.report(m)
+	w.want(w.run("clients", "cache", "0"), 0, "the answer of ^[[2J\n", "")
+	w.reject = func(string, any) error { return errors.New("\x1b[2J") }
+	w.want(w.run("status", "cache"), exitFailed, "", "reading Memcached cache: ^[[2J")
+}
+
 func TestRolesAreTheLeast(t *testing.T) {
 	for r, want := range map[right]string{
 		{"bob", "list", "memcachedbackups", "g", "ns"}:                   `bob lacks the permission to list memcachedbackups.g in namespace ns. Ask an administrator for it; the ClusterRole "view" has it: kubectl -n ns create rolebinding memcached-view --clusterrole=view --user="bob"`,

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
 )
@@ -110,8 +111,10 @@ func (r right) role() string {
 	return "edit"
 }
 
-// explain describes an error, and ends with what to do.
-func explain(err error) string {
+// explain describes an error for a terminal, and ends with what to do.
+func explain(err error) string { return printers.EscapeTerminal(explanation(err)) }
+
+func explanation(err error) string {
 	if r, ok := missingRight(err); ok {
 		return r.String()
 	}

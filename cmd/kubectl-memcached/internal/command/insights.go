@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
@@ -87,7 +88,7 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 			failed = errors.Join(failed, err)
 			continue
 		}
-		fmt.Fprintf(p.streams.Out, "%s:\n%s", s.Name, answer.String())
+		fmt.Fprintf(p.streams.Out, "%s:\n%s", s.Name, printers.EscapeTerminal(answer.String()))
 	}
 	return failed
 }

@@ -48,7 +48,11 @@ text is in base64. The exit code is 6 if the shard doesn't have the key.` + ofTh
 				if head.Code == protocol.MetaMiss {
 					return fmt.Errorf("%s %w", shard, errNotFound)
 				}
-				text, err := format.format(screen.NewItem(shard, key, value, head.Flags, head.TTL, head.CAS))
+				item := screen.NewItem(shard, key, value, head.Flags, head.TTL, head.CAS)
+				text := item.Text() // as it is
+				if format != "" {
+					text, err = format.format(item)
+				}
 				if err == nil {
 					_, err = io.WriteString(p.streams.Out, text)
 				}

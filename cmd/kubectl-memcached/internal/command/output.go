@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
 
@@ -79,7 +80,7 @@ func seconds(d time.Duration) int64 {
 // shown is a screen.
 type shown interface{ Text() string }
 
-// format returns the text of a screen.
+// format returns the text of a screen. Others can choose what messages in it quote, such as the image of a shard.
 func (o *output) format(s shown) (string, error) {
 	switch *o {
 	case "json":
@@ -89,5 +90,5 @@ func (o *output) format(s shown) (string, error) {
 		text, err := yaml.Marshal(s)
 		return string(text), err
 	}
-	return s.Text(), nil
+	return printers.EscapeTerminal(s.Text()), nil
 }
