@@ -123,7 +123,7 @@ func lateBackup(obs *observation.Observation, deadline time.Time, limit time.Dur
 			"%s; without a backup, the Memcached is deleted at %s; to keep it, set spec.backup.final.onFailure to Keep", state, clockTime(deadline))}
 	}
 	return &shard.Problem{Reason: reason, Message: fmt.Sprintf("%s; the Memcached stays until a backup is complete; to delete it without one: "+
-		`kubectl patch memcached %s --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`, state, m.Name)}
+		`kubectl patch memcached %s -n %s --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`, state, m.Name, m.Namespace)}
 }
 
 func clockTime(at time.Time) string { return at.UTC().Format("15:04 MST") }

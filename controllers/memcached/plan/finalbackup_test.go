@@ -16,7 +16,7 @@ import (
 
 func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 	const foreignBackup = "MemcachedBackup cache-final-ours exists and isn't managed by the operator; the Memcached stays until a backup is complete; " +
-		`to delete it without one: kubectl patch memcached cache --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
+		`to delete it without one: kubectl patch memcached cache -n default --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
 	for name, c := range map[string]struct {
 		of     string
 		labels map[string]string
@@ -181,7 +181,7 @@ func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
 // Who deletes it may not watch it, but sees it before it is deleted without a backup, or isn't deleted at all.
 func TestDeletionWithoutBackupIsDegradedBefore(t *testing.T) {
 	const kept = "; the Memcached stays until a backup is complete; to delete it without one: " +
-		`kubectl patch memcached cache --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
+		`kubectl patch memcached cache -n default --type=merge -p '{"spec":{"deletionPolicy":"Delete"}}'`
 	const gone = "; without a backup, the Memcached is deleted at 12:30 UTC; to keep it, set spec.backup.final.onFailure to Keep"
 	const failed, copied = "MemcachedBackup cache-final-ours failed: the store is full", "MemcachedBackup cache-final-ours has copied no items yet; the Memcached is deleted when it is done"
 	for name, c := range map[string]struct {

@@ -120,8 +120,8 @@ func (p *Scaling) advancePurge(obs *observation.Observation, shards []shard.Stat
 		case deletes:
 			s.Phase, s.Message = v1beta1.TransferComplete, "deleted "+of
 		default:
-			s.Phase, s.Message = v1beta1.TransferComplete, fmt.Sprintf("%s would be deleted; to delete them, run: kubectl annotate memcached %s %s=%s%s --overwrite",
-				of, m.Name, v1beta1.AnnotationPurge, v1beta1.PurgeDelete, id)
+			s.Phase, s.Message = v1beta1.TransferComplete, fmt.Sprintf("%s would be deleted; to delete them, run: kubectl annotate memcached %s -n %s %s=%s%s --overwrite",
+				of, m.Name, m.Namespace, v1beta1.AnnotationPurge, v1beta1.PurgeDelete, id)
 		}
 	}
 }

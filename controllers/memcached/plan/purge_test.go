@@ -137,7 +137,7 @@ func TestPurgeIsDoneWhenAllShardsAre(t *testing.T) {
 			says   map[string]string
 		}{
 			"both": {done, v1beta1.TransferComplete, map[string]string{"Delete-1": "deleted 2,000 items of 10,000 bytes",
-				"DryRun-1": "2,000 items of 10,000 bytes would be deleted; to delete them, run: kubectl annotate memcached cache cache.memcached-operator.io/purge=Delete-1 --overwrite"}},
+				"DryRun-1": "2,000 items of 10,000 bytes would be deleted; to delete them, run: kubectl annotate memcached cache -n default cache.memcached-operator.io/purge=Delete-1 --overwrite"}},
 			"not yet":         {agentwire.ScalingStatus{ID: done.ID}, v1beta1.TransferRunning, map[string]string{value: "waiting for shard cache-1"}},
 			"another step":    {agentwire.ScalingStatus{ID: done.ID, Step: agentwire.ScalingCopy}, v1beta1.TransferRunning, map[string]string{value: "waiting for shard cache-1"}},
 			"another request": {agentwire.ScalingStatus{ID: value + "-4", Step: step}, v1beta1.TransferRunning, map[string]string{value: "waiting for shard cache-1"}},

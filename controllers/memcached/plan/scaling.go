@@ -237,7 +237,7 @@ func preparation(obs *observation.Observation, shards []shard.State) targetRepor
 		switch {
 		case !resources.CanHandOver(s.Active), answered && agent.Scaling == nil && agent.HandoverPort != 0:
 			r.problems = r.targets
-			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator, or without handovers; replace the pods of all shards: kubectl annotate pod %[1]s %s=1", s.Active.Name, v1beta1.AnnotationMove)
+			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator, or without handovers; replace the pods of all shards: kubectl annotate pod %[1]s -n %s %s=1", s.Active.Name, s.Active.Namespace, v1beta1.AnnotationMove)
 		case !answered || agent.Scaling == nil:
 			r.waiting, r.polls = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name), true
 		}
@@ -344,7 +344,7 @@ func switchedAt(obs *observation.Observation, s *v1beta1.ScalingStatus) (at time
 	case discovers && published.LastChangeTime.After(since):
 		since = published.LastChangeTime.Time
 	case m.Spec.Scaling.SwitchSeconds == nil && !discovers:
-		return time.Time{}, fmt.Sprintf("give all clients the new list in status.servers, and then run: kubectl annotate memcached %s %s=%s --overwrite", m.Name, v1beta1.AnnotationScaled, s.ID)
+		return time.Time{}, fmt.Sprintf("give all clients the new list in status.servers, and then run: kubectl annotate memcached %s -n %s %s=%s --overwrite", m.Name, m.Namespace, v1beta1.AnnotationScaled, s.ID)
 	}
 	at = since.Add(v1beta1.Seconds(m.Spec.Scaling.SwitchSeconds, discoverySwitch))
 	return at, "all clients have the new list in status.servers at " + at.UTC().Format(time.RFC3339)

@@ -590,7 +590,7 @@ func TestClientsHaveTheNewList(t *testing.T) {
 			obs := during(t, 2, 3, v1beta1.ScalingWaiting)
 			c.change(obs)
 			p := plantest.Plan(obs).Scaling
-			if closes := p.Status.Step == v1beta1.ScalingClosing; closes != c.closes || p.WaitsForUser != c.asks || strings.Contains(p.Status.Message, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id") != c.asks {
+			if closes := p.Status.Step == v1beta1.ScalingClosing; closes != c.closes || p.WaitsForUser != c.asks || strings.Contains(p.Status.Message, "kubectl annotate memcached cache -n default cache.memcached-operator.io/scaled=id") != c.asks {
 				t.Errorf("it waits for the user: %t, %+v", p.WaitsForUser, p.Status)
 			}
 			if strings.HasPrefix(p.Status.Message, "publishing") {

@@ -33,10 +33,10 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 		"the hit ratio may recover": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateHitRatioNotRecovered}, "", ""},
 		"the update failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached crashed", NeedsIntervention: true, Change: rollout.Change{Method: rollout.Restart}},
 			v1beta1.ReasonUpdateFailed, "update failed on shard cache-0, which was rolled back; no other shard was changed: memcached crashed; " +
-				"revert the spec, or retry: kubectl annotate memcached cache cache.memcached-operator.io/retry=\"$(date +%s)\" --overwrite"},
+				"revert the spec, or retry: kubectl annotate memcached cache -n default cache.memcached-operator.io/retry=\"$(date +%s)\" --overwrite"},
 		"the update lost the items": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached started empty", NeedsIntervention: true},
 			v1beta1.ReasonUpdateFailed, "update failed on shard cache-0, which lost its items; no other shard was changed: memcached started empty; " +
-				"revert the spec, or retry: kubectl annotate memcached cache cache.memcached-operator.io/retry=\"$(date +%s)\" --overwrite"},
+				"revert the spec, or retry: kubectl annotate memcached cache -n default cache.memcached-operator.io/retry=\"$(date +%s)\" --overwrite"},
 		"the update path is not allowed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdatePathNotAllowed, Message: "use Allow", NeedsIntervention: true},
 			v1beta1.ReasonUpdatePathNotAllowed, "use Allow"},
 		"the preflight check failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateImageNotVerified, Message: "no such image", NeedsIntervention: true},
@@ -48,6 +48,7 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(shardtest.Revision(t), shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38")))
+			f.Memcached.Namespace = "default"
 			reason, message := "", ""
 			if problem := firstProblem(f.Observation, f.Plan(c.decision), plan.Result{}, v1beta1.MemcachedStatus{}); problem != nil {
 				reason, message = problem.Reason, problem.Message

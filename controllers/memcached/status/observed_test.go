@@ -65,7 +65,7 @@ func limitMemory(obs *observation.Observation, limit string) {
 }
 
 const tooSmall = "shard cache-1: the memory limit of pod cache-1-x is 1Mi, and memcached needs 159Mi; " +
-	"exclude the pods from what has lowered it, and replace this one: kubectl annotate pod cache-1-x cache.memcached-operator.io/move=1"
+	"exclude the pods from what has lowered it, and replace this one: kubectl annotate pod cache-1-x -n default cache.memcached-operator.io/move=1"
 
 func deleted(obs *observation.Observation) {
 	obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}

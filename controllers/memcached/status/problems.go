@@ -115,8 +115,8 @@ func memoryProblem(p plan.Plan) *shard.Problem {
 		}
 		if limit, needs, tooSmall := s.MemoryLimitTooSmall(); tooSmall {
 			return &shard.Problem{Reason: v1beta1.ReasonMemoryLimitTooSmall, Message: fmt.Sprintf(
-				"shard %s: the memory limit of pod %s is %s, and memcached needs %s; exclude the pods from what has lowered it, and replace this one: kubectl annotate pod %[2]s %[5]s=1",
-				s.Name, s.Active.Name, limit.String(), needs.String(), v1beta1.AnnotationMove)}
+				"shard %s: the memory limit of pod %s is %s, and memcached needs %s; exclude the pods from what has lowered it, and replace this one: kubectl annotate pod %[2]s -n %[5]s %[6]s=1",
+				s.Name, s.Active.Name, limit.String(), needs.String(), s.Active.Namespace, v1beta1.AnnotationMove)}
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func blockedProblem(m *v1beta1.Memcached, p plan.Plan) *shard.Problem {
 			effect = "lost its items"
 		}
 		return &shard.Problem{Reason: v1beta1.ReasonUpdateFailed, Message: fmt.Sprintf(
-			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=\"$(date +%%s)\" --overwrite",
-			d.Shard, effect, d.Message, m.Name, v1beta1.AnnotationRetry)}
+			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s -n %s %s=\"$(date +%%s)\" --overwrite",
+			d.Shard, effect, d.Message, m.Name, m.Namespace, v1beta1.AnnotationRetry)}
 	}
 }

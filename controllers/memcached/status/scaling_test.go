@@ -27,7 +27,7 @@ func TestStatusHasTheShardsThatClientsUseWhileItemsMove(t *testing.T) {
 	}{
 		v1beta1.ScalingPreparing: {2, true, v1beta1.ReasonScalingOut, "from 2 to 3 shards: Preparing; waiting for the agent in pod cache-1-x", ""},
 		v1beta1.ScalingCopying:   {2, true, v1beta1.ReasonScalingOut, "from 2 to 3 shards: Copying; copied 25.0% of 1,000 items; shard cache-2: refused", "pod cache-2-x gets the items of other shards"},
-		v1beta1.ScalingWaiting:   {3, false, v1beta1.ReasonWaitingForClients, "kubectl annotate memcached cache cache.memcached-operator.io/scaled=id", "pod cache-2-x gets the items of other shards"},
+		v1beta1.ScalingWaiting:   {3, false, v1beta1.ReasonWaitingForClients, "kubectl annotate memcached cache -n default cache.memcached-operator.io/scaled=id", "pod cache-2-x gets the items of other shards"},
 	} {
 		obs := plantest.Running(t, 3, func(s *v1beta1.MemcachedSpec) {
 			s.Access.Hashing = &v1beta1.Hashing{Algorithm: v1beta1.HashJump}
