@@ -26,8 +26,8 @@ import (
 // MaxFile bounds a file of a report.
 const MaxFile = 1 << 20
 
-// maxObjects bounds a list of objects for a report.
-const maxObjects = 2000
+// pageObjects is how many objects an answer of the API server has at most.
+const pageObjects = 2000
 
 // OwnedObjects returns the objects of a kind that the operator has created for a Memcached.
 func (c *Cluster) OwnedObjects(ctx context.Context, m *v1beta1.Memcached, list client.ObjectList) ([]runtime.Object, error) {
@@ -81,11 +81,20 @@ func (c *Cluster) AgentStatus(ctx context.Context, namespace, pod string) (wire.
 	return status, nil
 }
 
-func (c *Cluster) objects(ctx context.Context, list client.ObjectList, options ...client.ListOption) ([]runtime.Object, error) {
-	if err := c.Client.List(ctx, list, append(options, client.Limit(maxObjects))...); err != nil {
-		return nil, fmt.Errorf("listing objects: %w", err)
+// objects returns all of a kind. A namespace can have many events of others.
+func (c *Cluster) objects(ctx context.Context, list client.ObjectList, options ...client.ListOption) (all []runtime.Object, err error) {
+	all = []runtime.Object{} // not null in the report
+	for next := ""; ; {
+		page := list.DeepCopyObject().(client.ObjectList)
+		if err := c.Client.List(ctx, page, append(options, client.Limit(pageObjects), client.Continue(next))...); err != nil {
+			return nil, fmt.Errorf("listing objects: %w", err)
+		}
+		objects, err := meta.ExtractList(page)
+		if all = append(all, objects...); err != nil || page.GetContinue() == "" {
+			return all, err
+		}
+		next = page.GetContinue()
 	}
-	return meta.ExtractList(list)
 }
 
 // Logs returns the last lines that a container of a pod, or the one before it, has logged.
