@@ -74,16 +74,14 @@ func useAnswer(obs *observation.Observation, pod *corev1.Pod, q query, silence o
 	case wasSilent && !q.begun:
 		obs.Silences[pod.UID] = silence
 	}
-	if q.begun && q.err == nil && q.status.PodUID == string(pod.UID) {
-		obs.Answers[pod.Name] = shard.Bounded(q.status)
-	}
 	switch {
 	case !q.begun && !wasSilent: // the next reconcile queries it
 	case !q.begun, q.err != nil:
 		obs.Unreachable[pod.Name] = shard.IsReady(pod)
-	case (q.status.Phase == agentwire.PhaseReceiving || q.status.Phase == agentwire.PhaseFollowing) && q.status.PodUID == string(pod.UID):
-		obs.Receiving[pod.Name] = shard.Bounded(q.status)
-	case shard.IsLatestStart(q.status, pod): // otherwise the operator queries it again
-		obs.Agents[pod.Name] = shard.Bounded(q.status)
+	case q.status.PodUID == string(pod.UID):
+		obs.Answers[pod.Name] = shard.Bounded(q.status)
+		if shard.IsLatestStart(q.status, pod) { // otherwise the operator queries it again
+			obs.Agents[pod.Name] = obs.Answers[pod.Name]
+		}
 	}
 }

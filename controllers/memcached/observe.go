@@ -48,7 +48,6 @@ func (r observer) observe(ctx context.Context, m *v1beta1.Memcached, memory obse
 		Now:         r.clock.Now(),
 		Agents:      map[string]agentwire.Status{},
 		Unreachable: map[string]bool{},
-		Receiving:   map[string]agentwire.Status{},
 		Restores:    map[string]observation.Object{},
 		Owned:       resources.OwnedMeta(m),
 	}

@@ -57,8 +57,6 @@ type Observation struct {
 	Unreachable map[string]bool
 	// Answers are all answers of agents by pod name, also those that don't describe the latest start.
 	Answers map[string]agentwire.Status
-	// Receiving are the answers of the agents in pods that receive the items of another one.
-	Receiving map[string]agentwire.Status
 	// Restores into this Memcached, by name.
 	Restores map[string]Object
 	// FinalBackup of a Memcached that is being deleted; nil while there is none.

@@ -673,7 +673,7 @@ func TestProgressOfAHandoverIsRead(t *testing.T) {
 		shardtest.Starting(next)
 		obs.Pods["cache-0"] = append(obs.Pods["cache-0"], next)
 		obs.Pods["cache-0"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
-		obs.Receiving[next.Name] = agentwire.Status{Handover: &agentwire.Progress{Pass: pass}}
+		obs.Answers[next.Name] = agentwire.Status{Phase: agentwire.PhaseReceiving, Handover: &agentwire.Progress{Pass: pass}}
 		plantest.Read(obs)
 		if got := describe(plantest.Plan(obs).Actions); len(got) != 1 || got[0] != want {
 			t.Errorf("pass %d: %q, want %s", pass, got, want)

@@ -42,7 +42,7 @@ func planAgentRetry(obs *observation.Observation) Actions {
 		}
 		if pod := s.Receiver; pod != nil {
 			wait := AgentRetryMin // soon until it is ready for the items, as the operator deletes the other pod then
-			if p := obs.Receiving[pod.Name].Handover; p != nil && p.Pass > 0 {
+			if p := obs.Answers[pod.Name].Handover; p != nil && p.Pass > 0 {
 				wait = handoverRecheck
 			}
 			waits = append(waits, wait)

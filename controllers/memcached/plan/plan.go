@@ -47,7 +47,7 @@ type Plan struct {
 func Make(obs *observation.Observation, options resources.Options) Plan {
 	m := obs.Memcached
 	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
-		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Admitted: obs.Admitted, Now: obs.Now, Resizing: options.Resizing,
+		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Answers: obs.Answers, Secrets: obs.Secrets, Admitted: obs.Admitted, Now: obs.Now, Resizing: options.Resizing,
 	})
 	p := Plan{
 		FinalBackup: planFinalBackup(obs),

@@ -97,9 +97,8 @@ type Inputs struct {
 	Memcached *v1beta1.Memcached
 	// Update is the revision that the spec results in.
 	Update resources.PodRevision
-	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
-	// of another one.
-	Agents, Receiving map[string]agentwire.Status
+	// Answers are the agents' answers by pod name, and Agents those that describe the latest start.
+	Answers, Agents map[string]agentwire.Status
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
 	Secrets map[types.UID]agentwire.Secrets
 	Now     time.Time
@@ -223,6 +222,11 @@ func IsLatestStart(agent agentwire.Status, pod *corev1.Pod) bool {
 		agent.Start.Result != "" &&
 		agent.Restart == pod.Annotations[v1beta1.AnnotationRestart] &&
 		(agent.Phase == agentwire.PhaseServing || agent.Phase == agentwire.PhaseDraining)
+}
+
+// IsReceiving reports whether the pod of an agent receives the items of another one.
+func IsReceiving(agent agentwire.Status) bool {
+	return agent.Phase == agentwire.PhaseReceiving || agent.Phase == agentwire.PhaseFollowing
 }
 
 // RestartInStatus returns the value of a restart annotation as the status contains it: the value

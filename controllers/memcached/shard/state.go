@@ -108,7 +108,7 @@ func nextPod(o *Observation, target Target, surges bool, in Inputs) *rollout.Pod
 	switch problem := CreationProblem(o.Set); {
 	case o.Next != nil:
 		next, next.Revision = o.nextState, o.templateTarget.Hash()
-		if _, ok := in.Receiving[o.Next.Name]; ok && next.State == rollout.Starting {
+		if IsReceiving(in.Answers[o.Next.Name]) && next.State == rollout.Starting {
 			next.State = rollout.Receiving
 		}
 	case problem != nil && surges:

@@ -23,7 +23,7 @@ type fixture struct {
 	set       *appsv1.ReplicaSet
 	pods      []*corev1.Pod
 	agents    map[string]agentwire.Status
-	receiving map[string]agentwire.Status
+	answers   map[string]agentwire.Status
 	secrets   map[types.UID]agentwire.Secrets
 	admitted  map[types.UID]AdmittedImage
 	now       time.Time
@@ -56,7 +56,7 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
 	return EvaluateAll([]Observation{observer.Observe(0, f.set, f.pods)}, Inputs{
-		Memcached: f.memcached, Update: f.update, Agents: f.agents, Receiving: f.receiving, Secrets: f.secrets, Admitted: f.admitted, Now: f.now, Resizing: f.can,
+		Memcached: f.memcached, Update: f.update, Agents: f.agents, Answers: f.answers, Secrets: f.secrets, Admitted: f.admitted, Now: f.now, Resizing: f.can,
 	})[0]
 }
 
@@ -221,7 +221,7 @@ func TestShardNeedsSecondPodUntilItTakesOver(t *testing.T) {
 func TestSecondPodReceivesTheItemsUntilItIsReady(t *testing.T) {
 	f := newReplacement(podRevision(t, memory("64Mi")), podRevision(t, memory("128Mi")))
 	second := f.addPod("second", f.update)
-	f.receiving = map[string]agentwire.Status{"second": {}}
+	f.answers = map[string]agentwire.Status{"second": {Phase: agentwire.PhaseReceiving}}
 	if next := f.evaluate().Rollout.Next; next == nil || next.State != rollout.Serving {
 		t.Errorf("a pod that is ready is %+v", next)
 	}

@@ -294,7 +294,10 @@ func receiving(agent agentwire.Status) func(*observation.Observation, *corev1.Po
 		next.Name = "next"
 		shardtest.Starting(next)
 		obs.Pods["cache-0"] = append(obs.Pods["cache-0"], next)
-		obs.Receiving["next"] = agent
+		if agent.Phase == "" {
+			agent.Phase = agentwire.PhaseReceiving
+		}
+		obs.Answers["next"] = agent
 	}
 }
 

@@ -39,7 +39,6 @@ func TestStatusHasTheShardsThatClientsUseWhileItemsMove(t *testing.T) {
 		shardtest.Starting(obs.Pods["cache-2"][0])
 		copies := agentwire.Status{Phase: agentwire.PhaseReceiving, Scaling: &agentwire.ScalingStatus{ID: "id", Moved: 250, Total: 1000, Error: "refused"}}
 		obs.Answers = map[string]agentwire.Status{"cache-2-x": copies}
-		obs.Receiving["cache-2-x"] = copies
 		plantest.Read(obs)
 		s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
 		progressing := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionProgressing)

@@ -105,9 +105,9 @@ func hasService(obs *observation.Observation, res plan.Result, name string) bool
 // there is none.
 func handoverProgress(obs *observation.Observation, name string) string {
 	for _, pod := range obs.Pods[name] {
-		agent, ok := obs.Receiving[pod.Name]
+		agent := obs.Answers[pod.Name]
 		switch {
-		case !ok:
+		case !shard.IsReceiving(agent):
 		case obs.Memcached.Status.Scaling != nil && agent.Scaling != nil && agent.Scaling.ID != "":
 			return "pod " + pod.Name + " gets the items of other shards"
 		case agent.Phase == agentwire.PhaseFollowing:

@@ -35,7 +35,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Obs
 		edit(&m.Spec)
 	}
 	obs := &observation.Observation{Memcached: m, Now: Now, Objects: map[resources.Key]observation.Object{}, Pods: map[string][]*corev1.Pod{},
-		Agents: map[string]agentwire.Status{}, Restores: map[string]observation.Object{}, Receiving: map[string]agentwire.Status{},
+		Agents: map[string]agentwire.Status{}, Restores: map[string]observation.Object{}, Answers: map[string]agentwire.Status{},
 		Owned: metav1.ObjectMeta{Namespace: "default", Labels: resources.Labels("cache")}, Unreachable: map[string]bool{}, Memory: observation.Memory{Secrets: map[types.UID]agentwire.Secrets{}, UpToDate: observation.UpToDate{}}}
 	Read(obs)
 	desired := make([]resources.Shard, size)
