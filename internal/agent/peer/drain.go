@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 const (
@@ -29,12 +30,12 @@ func Drain(ctx context.Context, status QueryStatus, service, podUID string, phas
 	for {
 		reason, replaced := d.evaluate(status(ctx, service))
 		if replaced {
-			sleep(ctx, endpointPropagation)
+			_ = peerlink.Sleep(ctx, endpointPropagation)
 		}
 		if reason != "" {
 			return reason
 		}
-		if !sleep(ctx, drainInterval) {
+		if peerlink.Sleep(ctx, drainInterval) != nil {
 			return fmt.Sprintf("no other pod responded at %s within %s", service, timeout)
 		}
 	}

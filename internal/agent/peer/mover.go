@@ -112,7 +112,7 @@ func (m *Mover) forget(ctx context.Context, last wire.ScalingStatus) {
 			last.Error = err.Error()
 			m.report(ctx, last)
 		}
-		if !sleep(ctx, forgetInterval) {
+		if peerlink.Sleep(ctx, forgetInterval) != nil {
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
@@ -69,15 +68,6 @@ type QueryStatus func(ctx context.Context, service string) (wire.Status, error)
 // queryService is a QueryStatus over the network.
 func queryService(ctx context.Context, service string) (wire.Status, error) {
 	return podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 func readKey(path string) ([]byte, error) {

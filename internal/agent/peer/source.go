@@ -177,7 +177,7 @@ func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
 		if !protocol.IsFull(err) {
 			return offer, err
 		}
-		if !sleep(waiting, notReadyInterval) {
+		if peerlink.Sleep(waiting, notReadyInterval) != nil {
 			return offer, fmt.Errorf("%w: %w", handover.ErrBusy, err)
 		}
 	}
@@ -261,7 +261,7 @@ func (s *Source) AwaitRouted(ctx context.Context) {
 		}
 	}
 	began := time.Now()
-	defer func() { sleep(ctx, time.Since(began)) }()
+	defer func() { _ = peerlink.Sleep(ctx, time.Since(began)) }()
 	_ = Drain(ctx, s.network.Status, s.Service, s.PodUID, wire.PhaseFollowing, time.Until(s.drainUntil))
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 const (
@@ -101,7 +102,7 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 			return
 		}
 		other = found
-	} else if !sleep(ctx, failureInterval) {
+	} else if peerlink.Sleep(ctx, failureInterval) != nil {
 		return
 	}
 	defer memory.Use(memory.Handover)()
@@ -139,7 +140,7 @@ func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Re
 		case !handover.IsNotReady(err):
 			return Report{Err: err, Final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !t.Network.Accepts(ctx, target.Source)}
 		}
-		if !sleep(ctx, notReadyInterval) {
+		if peerlink.Sleep(ctx, notReadyInterval) != nil {
 			return Report{Err: ctx.Err()}
 		}
 	}
@@ -187,7 +188,7 @@ func findOther(ctx context.Context, podUID string, query func(context.Context) (
 		if !since.IsZero() && time.Since(since) >= absence {
 			return nil, ""
 		}
-		if time.Since(started)+findInterval > timeout || !sleep(ctx, findInterval) {
+		if time.Since(started)+findInterval > timeout || peerlink.Sleep(ctx, findInterval) != nil {
 			return nil, fmt.Sprintf("no other pod responded within %s: %s", timeout, err)
 		}
 	}

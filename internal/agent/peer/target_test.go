@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
 func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
@@ -66,7 +67,7 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 					if len(c.responses) > 1 {
 						c.responses = c.responses[1:]
 					}
-					sleep(ctx, r.after)
+					_ = peerlink.Sleep(ctx, r.after)
 					return r.status, r.err
 				})
 				if (found != nil) != c.found || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {
