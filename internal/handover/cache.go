@@ -199,7 +199,7 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 	if !ok {
 		c.rejected++
 		_, err := r.Discard(item.size)
-		return peerlink.InFrame(err)
+		return protocol.Unexpected(err)
 	}
 	c.count++
 	if item.size > maxBuffered {
@@ -208,7 +208,7 @@ func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
 	from := len(c.batch)
 	c.batch = slices.Grow(c.batch, item.size+2)[:from+item.size]
 	if _, err := io.ReadFull(r, c.batch[from:]); err != nil {
-		return peerlink.InFrame(err)
+		return protocol.Unexpected(err)
 	}
 	c.batch = append(c.batch, "\r\n"...)
 	return c.sendFull()
@@ -224,7 +224,7 @@ func (c *cache) stream(size int, r io.Reader) error {
 		return err
 	}
 	if _, err := io.CopyN(c.conn, r, int64(size)); err != nil {
-		return peerlink.InFrame(err)
+		return protocol.Unexpected(err)
 	}
 	c.batch = append(c.batch[:0], "\r\n"...)
 	return c.write()

@@ -166,7 +166,7 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 		return item, fmt.Errorf("%w: an item of %d bytes", peerlink.ErrFrame, size)
 	}
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return item, peerlink.InFrame(err)
+		return item, protocol.Unexpected(err)
 	}
 	length := int(head[0])
 	item = received{
@@ -177,7 +177,7 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 		return item, fmt.Errorf("%w: a key of %d bytes in an item of %d", peerlink.ErrFrame, length, size)
 	}
 	if _, err := io.ReadFull(r, item.key); err != nil {
-		return item, peerlink.InFrame(err)
+		return item, protocol.Unexpected(err)
 	}
 	return item, nil
 }
@@ -188,7 +188,7 @@ func readName(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) ([]byte, er
 		return nil, fmt.Errorf("%w: a key of %d bytes", peerlink.ErrFrame, size)
 	}
 	if _, err := io.ReadFull(r, key[:size]); err != nil {
-		return nil, peerlink.InFrame(err)
+		return nil, protocol.Unexpected(err)
 	}
 	return key[:size], nil
 }
@@ -201,7 +201,7 @@ func readRemoved(r *bufio.Reader, size int, dst []uint64) ([]uint64, error) {
 	for ; size > 0; size -= 8 {
 		var hash [8]byte
 		if _, err := io.ReadFull(r, hash[:]); err != nil {
-			return dst, peerlink.InFrame(err)
+			return dst, protocol.Unexpected(err)
 		}
 		dst = append(dst, binary.BigEndian.Uint64(hash[:]))
 	}

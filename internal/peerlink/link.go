@@ -120,20 +120,12 @@ func AppendHead(dst []byte, k Kind, size int) []byte {
 func ReadMessage[T any](r *bufio.Reader, size int) (message T, err error) {
 	text := make([]byte, size)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return message, InFrame(err)
+		return message, protocol.Unexpected(err)
 	}
 	if err := json.Unmarshal(text, &message); err != nil {
 		return message, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	return message, nil
-}
-
-// InFrame returns the error for an end within a frame.
-func InFrame(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // Link sends and receives frames. One goroutine reads; any number write.

@@ -271,7 +271,7 @@ func (r *receiver) remote(ordinal int) Memcached {
 					err = eachEntry(buffer, visit)
 				}
 				if err != nil {
-					return report, peerlink.InFrame(err)
+					return report, protocol.Unexpected(err)
 				}
 			}
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
@@ -147,7 +148,7 @@ func parse(t *testing.T, r *bufio.Reader) error {
 	case kindList:
 		list := make([]byte, size)
 		if _, err := io.ReadFull(r, list); err != nil {
-			return peerlink.InFrame(err)
+			return protocol.Unexpected(err)
 		}
 		var again []byte
 		err = eachEntry(list, func(found *memfile.Item) error {

@@ -63,7 +63,7 @@ func (d *DumpReader) Next() (Listed, error) {
 	for !d.end {
 		line, err := readLine(d.r)
 		if err != nil {
-			return Listed{}, unexpected(err) // a complete dump ends with END
+			return Listed{}, Unexpected(err) // a complete dump ends with END
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte("key=")); ok {
 			d.any = true

@@ -226,7 +226,7 @@ func ReadPart(r *bufio.Reader, dst []byte, size int) ([]byte, error) {
 		n, err := io.ReadFull(r, dst[from:from+step])
 		dst = dst[:from+n]
 		if err != nil {
-			return dst, unexpected(err)
+			return dst, Unexpected(err)
 		}
 		size -= step
 	}
@@ -237,7 +237,7 @@ func ReadPart(r *bufio.Reader, dst []byte, size int) ([]byte, error) {
 func EndValue(r *bufio.Reader) error {
 	end, err := r.Peek(2)
 	if err != nil {
-		return unexpected(err)
+		return Unexpected(err)
 	}
 	if end[0] != '\r' || end[1] != '\n' {
 		return fmt.Errorf("%w: a value is longer than announced", ErrMalformed)

@@ -34,13 +34,13 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, fmt.Errorf("a line: %w", ErrTooLong)
 	case len(line) > 0:
-		return nil, unexpected(err)
+		return nil, Unexpected(err)
 	}
 	return nil, err
 }
 
-// unexpected returns the error for an end within an answer.
-func unexpected(err error) error {
+// Unexpected returns the error for an end within an answer.
+func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
