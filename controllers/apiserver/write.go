@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -11,10 +12,15 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
-// WriteStatus writes how the status of an object differs from when it was read. It returns ErrStale if the object has
-// changed since.
-func WriteStatus(ctx context.Context, c client.StatusClient, before, after client.Object) error {
-	return written(after, c.Status().Patch(ctx, after, changes(before), client.FieldOwner(v1beta1.ManagedByValue)))
+// WriteStatus writes how the next status of an object differs from the one that was read, and reports whether it does. set sets the next
+// status. It returns ErrStale if the object has changed since: the status has to be computed again.
+func WriteStatus[S any](ctx context.Context, c client.StatusClient, o client.Object, was, next S, set func()) (bool, error) {
+	if equality.Semantic.DeepEqual(was, next) {
+		return false, nil
+	}
+	before := o.DeepCopyObject().(client.Object)
+	set()
+	return true, written(o, c.Status().Patch(ctx, o, changes(before), client.FieldOwner(v1beta1.ManagedByValue)))
 }
 
 // WriteMetadata writes how the metadata of an object differs from when it was read. It returns ErrStale if the object

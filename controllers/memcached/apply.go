@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -208,21 +207,4 @@ func fail(r *plan.Result, what string, err error) {
 func isUIDMismatch(err error) bool {
 	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return ok && cause.Field == "metadata.uid"
-}
-
-// statusWriter writes the status.
-type statusWriter struct{ client client.StatusClient }
-
-// write writes a status that has changed and returns the previous one, or nil if it wrote
-// nothing. After ErrStale, the status has to be computed again.
-func (w statusWriter) write(ctx context.Context, m *v1beta1.Memcached, status v1beta1.MemcachedStatus) (previous *v1beta1.MemcachedStatus, err error) {
-	if equality.Semantic.DeepEqual(m.Status, status) {
-		return nil, nil
-	}
-	before := m.DeepCopy()
-	m.Status = status
-	if err := apiserver.WriteStatus(ctx, w.client, before, m); err != nil {
-		return nil, err
-	}
-	return &before.Status, nil
 }

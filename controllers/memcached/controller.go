@@ -122,15 +122,15 @@ func (r *Reconciler) confirm(ctx context.Context, m *v1beta1.Memcached, p plan.P
 // report writes the status and then records the events. It returns when to reconcile again
 // because another writer has changed the status; 0 is never.
 func (r *Reconciler) report(ctx context.Context, m *v1beta1.Memcached, obs *observation.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
-	next := status.Make(obs, p, res, r.Clock.Now())
-	previous, err := statusWriter{r.Client}.write(ctx, m, next)
+	previous, next := m.Status, status.Make(obs, p, res, r.Clock.Now())
+	written, err := apiserver.WriteStatus(ctx, r.Client, m, previous, next, func() { m.Status = next })
 	switch {
 	case errors.Is(err, apiserver.ErrStale):
 		return apiserver.StaleRequeue, nil // a watch triggers earlier, mostly
 	case err != nil:
 		return 0, err
-	case previous != nil:
-		r.record(m, status.Events(*previous, next, obs, p, res))
+	case written:
+		r.record(m, status.Events(previous, next, obs, p, res))
 	}
 	return 0, nil
 }

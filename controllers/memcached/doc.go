@@ -13,8 +13,8 @@
 //	remember  what saves the next reconcile work                               → memory
 //
 // This package contains what isn't pure: observe, confirm, apply, memory, and the controller that
-// calls them and the pure packages. Only observer has a reader, and only writer and statusWriter
-// have a writer.
+// calls them and the pure packages. Only observer has a reader, and only writer has a writer,
+// except for the status.
 //
 // Package observation has the types of what is read, and decides what to read. Package shard
 // determines a shard's state from what was observed of it, package rollout decides the next step

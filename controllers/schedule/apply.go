@@ -3,11 +3,9 @@ package schedule
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
@@ -37,17 +35,4 @@ func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
 		}
 	}
 	return nil, nil
-}
-
-// statusWriter writes the status.
-type statusWriter struct{ client client.StatusClient }
-
-// write writes a status that has changed, unless the schedule has changed since it was read.
-func (w statusWriter) write(ctx context.Context, s *v1beta1.MemcachedScheduledBackup, status v1beta1.MemcachedScheduledBackupStatus) error {
-	if equality.Semantic.DeepEqual(s.Status, status) {
-		return nil
-	}
-	before := s.DeepCopy()
-	s.Status = status
-	return apiserver.WriteStatus(ctx, w.client, before, s)
 }

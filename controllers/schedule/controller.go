@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // report writes the status, and then logs and records the events.
 func (r *Reconciler) report(ctx context.Context, s *v1beta1.MemcachedScheduledBackup, p plan) error {
 	was := readyCondition(s.Status)
-	if err := (statusWriter{r.Client}).write(ctx, s, p.status); err != nil {
+	if _, err := apiserver.WriteStatus(ctx, r.Client, s, s.Status, p.status, func() { s.Status = p.status }); err != nil {
 		return err
 	}
 	if is := readyCondition(p.status); is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {

@@ -6,7 +6,7 @@
 //	status     pure: the status
 //	cron       pure: the times of the runs, in a time zone
 //	retention  pure: which backups have expired
-//	apply      the writes, the status last
+//	apply      the writes, except for the status, which is last
 //
 // The backup of a run is named after the schedule and the run's minute, so a run can't
 // create two, wherever the operator is killed. Of several missed runs the last one is

@@ -6,7 +6,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,17 +98,4 @@ func (w writer) create(ctx context.Context, obs Observation, job *batchv1.Job) e
 		log.FromContext(ctx).Error(err, "The Job has no NetworkPolicy", "job", job.Name)
 	}
 	return nil
-}
-
-// statusWriter writes the status.
-type statusWriter struct{ client client.StatusClient }
-
-// write writes a status that has changed, and reports whether it did.
-func (w statusWriter) write(ctx context.Context, o client.Object, s Status) (bool, error) {
-	if equality.Semantic.DeepEqual(transferOf(o).status, s) {
-		return false, nil
-	}
-	before := o.DeepCopyObject().(client.Object)
-	setStatus(o, s)
-	return true, apiserver.WriteStatus(ctx, w.client, before, o)
 }

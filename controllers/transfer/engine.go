@@ -97,7 +97,7 @@ func Reconcile[T Transfer](ctx context.Context, e *Engine, request ctrl.Request,
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if status, ok := recorded(object, e.Clock.Now()); ok {
-		_, err := statusWriter{e.Client}.write(ctx, object, status)
+		_, err := e.writeStatus(ctx, object, status)
 		return apiserver.Result(0, err)
 	}
 	observer := e.observer()
@@ -137,7 +137,7 @@ func (e *Engine) write(ctx context.Context, obs Observation, p Plan) error {
 	if err := (writer{e.Client}).changeMetadata(ctx, obs, p); err != nil {
 		return err
 	}
-	announced, err := statusWriter{e.Client}.write(ctx, obs.Object, p.Status)
+	announced, err := e.writeStatus(ctx, obs.Object, p.Status)
 	if err != nil {
 		return err
 	}
@@ -151,6 +151,10 @@ func (e *Engine) write(ctx context.Context, obs Observation, p Plan) error {
 		}
 	}
 	return writer{e.Client}.apply(ctx, obs, p.Actions)
+}
+
+func (e *Engine) writeStatus(ctx context.Context, o client.Object, s Status) (bool, error) {
+	return apiserver.WriteStatus(ctx, e.Client, o, transferOf(o).status, s, func() { setStatus(o, s) })
 }
 
 // record logs the decision and records its events, also on the Memcached.
