@@ -41,8 +41,6 @@ import (
 const (
 	// nameVariable is set by OLM, and only by it, to the name of the OperatorCondition.
 	nameVariable = "OPERATOR_CONDITION_NAME"
-	// missingRecheck is how soon to look again for an OperatorCondition that is missing.
-	missingRecheck = 30 * time.Second
 	// debounce is how long changes are collected: a thousand Memcacheds that change at
 	// once are one reconcile, not a thousand that each list a thousand.
 	debounce = time.Second
@@ -155,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		// OLM was removed, or has not created it yet. The operator must run all the same.
 		log.FromContext(ctx).Info("The OperatorCondition is missing", "error", err.Error())
 		r.ready.Store(true)
-		return ctrl.Result{RequeueAfter: missingRecheck}, nil
+		return ctrl.Result{RequeueAfter: apiserver.RejectionRecheck}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("writing the OperatorCondition: %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -233,7 +234,7 @@ func TestUnchangedConditionIsNotWrittenAgain(t *testing.T) {
 func TestOperatorIsReadyWithoutOperatorCondition(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "operatorconditions"}, "memcached-operator.v1.0.0")
 	r, result, err := reconciled(t, &fakeCondition{fails: gone})
-	if err != nil || readyNow(t, r) != nil || result.RequeueAfter != missingRecheck {
+	if err != nil || readyNow(t, r) != nil || result.RequeueAfter != apiserver.RejectionRecheck {
 		t.Errorf("%v, %v, requeued after %s", err, readyNow(t, r), result.RequeueAfter)
 	}
 }
