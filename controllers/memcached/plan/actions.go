@@ -14,14 +14,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-const (
-	// AgentRetryMin is the least time after which an agent that did not report its start is
-	// queried again.
-	AgentRetryMin = time.Second
-	// ConflictRecheck is when to look up a name again that another owner uses: the cache doesn't
-	// contain foreign objects, so no watch announces that the name is free.
-	ConflictRecheck = 30 * time.Second
-)
+// ConflictRecheck is when to look up a name again that another owner uses: the cache doesn't
+// contain foreign objects, so no watch announces that the name is free.
+const ConflictRecheck = 30 * time.Second
 
 // Actions are the writes that a planner wants, in this order, and when to reconcile again.
 type Actions struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
 const (
@@ -23,7 +24,7 @@ func planSecrets(obs *observation.Observation) Actions {
 	for i := range obs.Shards {
 		s := &obs.Shards[i]
 		if s.IsReady && resources.MountsSecrets(s.Active) && !obs.Unreachable[s.Active.Name] {
-			after = min(after, max(observation.SecretsInterval-obs.SecretsAge(s.Active), AgentRetryMin))
+			after = min(after, max(observation.SecretsInterval-obs.SecretsAge(s.Active), shard.AgentRetryMin))
 		}
 	}
 	return Actions{RequeueAfter: after}
@@ -41,7 +42,7 @@ func planAgentRetry(obs *observation.Observation) Actions {
 			continue
 		}
 		if pod := s.Receiver; pod != nil {
-			wait := AgentRetryMin // soon until it is ready for the items, as the operator deletes the other pod then
+			wait := shard.AgentRetryMin // soon until it is ready for the items, as the operator deletes the other pod then
 			if p := obs.Answers[pod.Name].Handover; p != nil && p.Pass > 0 {
 				wait = handoverRecheck
 			}
@@ -50,7 +51,7 @@ func planAgentRetry(obs *observation.Observation) Actions {
 		_, answered := obs.Agents[s.Active.Name]
 		starting := !s.StartRecorded && s.IsReady
 		if obs.Unreachable[s.Active.Name] || starting && !answered {
-			waits = append(waits, max(s.AgentRetry(obs.Now), AgentRetryMin))
+			waits = append(waits, max(s.AgentRetry(obs.Now), shard.AgentRetryMin))
 		}
 	}
 	return Actions{RequeueAfter: Soonest(waits...)}

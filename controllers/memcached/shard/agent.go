@@ -110,9 +110,14 @@ func (r report) certificate() agentwire.Certificate {
 const (
 	// agentGrace is how long an agent may be unreachable before manual intervention is required.
 	agentGrace = 5 * time.Minute
-	// maxAgentRetry is the longest time after which an unreachable agent is queried again.
-	maxAgentRetry = 30 * time.Second
+	// AgentRetryMin and maxAgentRetry are the times after which an agent that doesn't answer is queried again, at the least and at the most.
+	AgentRetryMin, maxAgentRetry = time.Second, 30 * time.Second
 )
+
+// AgentBackoff returns after which time to query an agent again that hasn't answered for a time: the longer, the later.
+func AgentBackoff(silence time.Duration) time.Duration {
+	return min(max(silence/4, AgentRetryMin), maxAgentRetry)
+}
 
 // AgentUnreachableTime returns since when the agent of a pod has been unreachable. last is the
 // shard's previous status.
@@ -123,14 +128,12 @@ func AgentUnreachableTime(last v1beta1.ShardStatus, podName string, now time.Tim
 	return ptr.To(v1beta1.Time(now))
 }
 
-// AgentRetry returns the least time after which to query the active pod's agent again, if it
-// doesn't answer now either: the longer it has been unreachable, the later.
+// AgentRetry returns the least time after which to query the active pod's agent again, if it was unreachable and doesn't answer now either.
 func (o *Observation) AgentRetry(now time.Time) time.Duration {
 	if o.Active == nil || o.Last.AgentUnreachableTime == nil {
 		return 0
 	}
-	since := AgentUnreachableTime(o.Last, o.Active.Name, now)
-	return min(now.Sub(since.Time)/4, maxAgentRetry)
+	return AgentBackoff(now.Sub(AgentUnreachableTime(o.Last, o.Active.Name, now).Time))
 }
 
 // AgentProblem returns which shard's agent has been unreachable for too long, or nil.

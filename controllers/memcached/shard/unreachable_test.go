@@ -12,7 +12,7 @@ import (
 func TestAgentThatDoesNotAnswerIsQueriedLessAndLess(t *testing.T) {
 	revision := podRevision(t)
 	f := newFixture(revision, revision, revision)
-	for after, want := range map[time.Duration]time.Duration{-1: 0, 0: 0, 20 * time.Second: 5 * time.Second, 2 * time.Minute: maxAgentRetry, time.Hour: maxAgentRetry} {
+	for after, want := range map[time.Duration]time.Duration{-1: 0, 0: AgentRetryMin, 20 * time.Second: 5 * time.Second, 2 * time.Minute: maxAgentRetry, time.Hour: maxAgentRetry} {
 		last := v1beta1.ShardStatus{Name: "cache-0", PodName: "first"}
 		if after >= 0 {
 			last.AgentUnreachableTime = &metav1.Time{Time: f.now.Add(-after)}
