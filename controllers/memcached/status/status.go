@@ -49,7 +49,7 @@ func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.T
 		}
 		key := resources.Key{Kind: resources.KindService, Name: status.Name}
 		service, exists := obs.Objects[key]
-		isListed := !exists && slices.Contains(m.Status.Servers, p.Servers[ordinal]) // clients know the shard, whose Service will be there again
+		isListed := slices.Contains(m.Status.Servers, p.Servers[ordinal]) // whatever happens to its Service: a change of size begins from the list
 		if exists && service.Owner == observation.Ours || isListed || res.Applied[key] {
 			s.Servers = append(s.Servers, p.Servers[ordinal])
 		}
