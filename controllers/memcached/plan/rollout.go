@@ -30,7 +30,7 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 	m, strategy := obs.Memcached, &obs.Memcached.Spec.UpdateStrategy
 	in := rollout.Input{
 		Paused: m.Spec.Paused, Scaling: resources.ScalingOf(m) != nil, AllowItemLoss: strategy.OnItemLoss == v1beta1.ItemLossContinue,
-		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0),
+		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinPeriod: v1beta1.Seconds(strategy.MinPeriodSeconds, 0), RestoreRunning: activeRestore(obs),
 	}
 	known := resources.SizesOf(m).Known
 	for _, s := range shards {
@@ -48,11 +48,6 @@ func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.In
 		in.SinceUpdate = max(obs.Now.Sub(last.Record.At), 0)
 	}
 	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, obs.UpdateRevision.Hash(), obs.Now)
-	for name, o := range obs.Restores {
-		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
-			in.RestoreRunning = name
-		}
-	}
 	var err error
 	if in.WindowOpensIn, err = window.OpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
 		in.Invalid = err.Error()

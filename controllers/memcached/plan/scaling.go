@@ -302,23 +302,35 @@ func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire
 
 // awaitedBackup returns that a backup reads items which would be deleted; empty if none does.
 func awaitedBackup(obs *observation.Observation) string {
+	var names []string
 	for _, b := range obs.Backups {
 		if b.IsActive(obs.Now) {
-			return fmt.Sprintf("waiting until MemcachedBackup %s has finished", b.Name)
+			names = append(names, b.Name)
 		}
 	}
-	return ""
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waiting until MemcachedBackup %s has finished", slices.Min(names))
 }
 
 // awaitedRestore returns that a restore writes items; empty if none does. What it writes to one of two shards that are compared would be
 // deleted.
 func awaitedRestore(obs *observation.Observation) string {
-	for name, o := range obs.Restores {
-		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) {
-			return fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
-		}
+	if name := activeRestore(obs); name != "" {
+		return fmt.Sprintf("waiting until MemcachedRestore %s has finished", name)
 	}
 	return ""
+}
+
+// activeRestore returns the first restore, by name, that writes items; empty if none does.
+func activeRestore(obs *observation.Observation) (first string) {
+	for name, o := range obs.Restores {
+		if o.APIObject.(*v1beta1.MemcachedRestore).IsActive(obs.Now) && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
 }
 
 // isOffered reports whether clients can get the new list: from the status, from auto discovery, and from the records of the headless

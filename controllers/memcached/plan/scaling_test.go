@@ -148,6 +148,24 @@ func TestShardWhoseServiceIsMissingStaysInTheList(t *testing.T) {
 	}
 }
 
+// Another message would be another write to the status each time, and its event the next reconcile.
+func TestScalingAwaitsTheFirstOfSeveralTransfers(t *testing.T) {
+	obs := during(t, 2, 3, v1beta1.ScalingWaiting)
+	for _, name := range []string{"c", "a", "b"} {
+		takeBackup(obs, name, time.Minute).Status.Phase = v1beta1.TransferRunning
+		obs.Restores[name] = observation.Object{APIObject: &v1beta1.MemcachedRestore{Status: v1beta1.MemcachedRestoreStatus{TransferStatus: v1beta1.TransferStatus{Phase: v1beta1.TransferRunning}}}}
+	}
+	if got := plantest.Plan(obs).Scaling.Status.Message; got != "waiting until MemcachedBackup a has finished" {
+		t.Error(got)
+	}
+	obs.Backups = nil
+	for range 20 { // by the order of a map
+		if got := plantest.Plan(obs).Scaling.Status.Message; got != "waiting until MemcachedRestore a has finished" {
+			t.Fatal(got)
+		}
+	}
+}
+
 // An earlier change was withdrawn, and the next one follows before its shard is deleted.
 func TestShardThatClientsDontKnowLeavesBeforeItemsMove(t *testing.T) {
 	p := plantest.Plan(scaled(t, 4, 3, 2))
