@@ -517,8 +517,9 @@ func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
 			former := obs.Pods["cache-1"][0]
 			obs.Memcached.Spec.Config.Threads = ptr.To[int32](2)
 			plantest.Read(obs)
-			obs.ReplicaSet("cache-1").Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
-			shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
+			set := obs.ReplicaSet("cache-1")
+			set.Spec.Replicas, set.Spec.Template.Annotations = ptr.To[int32](2), resources.PodAnnotations(obs.UpdateRevision)
+			shardtest.Annotate(set, annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
 			obs.Pods["cache-1"] = []*corev1.Pod{former, plantest.Pod(obs, "cache-1", "y")}
 			c.change(&obs.Memcached.Spec)
 			p := plantest.Plan(obs)
@@ -589,6 +590,15 @@ func TestPausedHandoverLeavesOnePod(t *testing.T) {
 	set.ResourceVersion, set.Spec.Replicas, set.Status.Replicas = "another", ptr.To[int32](2), 1 // the former pod was deleted and counted
 	if got := describe(plantest.Plan(obs).Actions); !slices.Contains(got, "update ReplicaSet cache-1") {
 		t.Errorf("%q", got)
+	}
+	obs.Memcached.Spec.Config.Threads = ptr.To[int32](2)
+	plantest.Read(obs)
+	set.Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
+	next := plantest.Pod(obs, "cache-1", "y")
+	shardtest.Starting(next)
+	obs.Pods["cache-1"] = append(obs.Pods["cache-1"], next)
+	if got := describe(plantest.Plan(obs).Actions); slices.Contains(got, "update ReplicaSet cache-1") {
+		t.Errorf("a pod that starts is deleted: %q", got)
 	}
 }
 

@@ -68,13 +68,10 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
 		p.Discovery = planDiscovery(obs, shards, options)
 		desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
-		if m.Spec.Paused { // evictions must not wait for moves, and of two pods that serve, one has to go
+		if m.Spec.Paused { // evictions must not wait for moves; of two pods that serve, one has to go, and the other one stays alone
 			keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: m.Name}}
-			if p.Decision.Step != rollout.StepNone {
-				keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
-			}
-			for i := range shards { // a pod that has taken over stays alone
-				if s := &shards[i]; s.Next == nil && s.IsReady && s.Active.DeletionTimestamp == nil && ptr.Deref(s.Set.Spec.Replicas, 1) > 1 && !desired[s.Ordinal].Surge {
+			for i := range shards {
+				if s := &shards[i]; s.IsReady && (s.Next == nil || shard.IsReady(s.Next)) && ptr.Deref(s.Set.Spec.Replicas, 1) > 1 && !desired[s.Ordinal].Surge {
 					keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: s.Name})
 				}
 			}
