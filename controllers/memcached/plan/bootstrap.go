@@ -84,11 +84,12 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 
 // unreadyShards returns the shards that have no ready pod yet.
 func unreadyShards(obs *observation.Observation, shards []shard.State) []string {
-	ready := map[string]bool{}
-	for _, s := range shards {
-		ready[s.Name] = s.IsReady
-	}
-	return slices.DeleteFunc(slices.Clone(obs.Names), func(name string) bool { return ready[name] })
+	return slices.DeleteFunc(slices.Clone(obs.Names), func(name string) bool { return isReady(shards, name) })
+}
+
+func isReady(shards []shard.State, name string) bool {
+	s := shard.Named(shards, name)
+	return s != nil && s.IsReady
 }
 
 // restoreProgress describes how far a restore is.

@@ -120,12 +120,8 @@ func podsOfShards(obs *observation.Observation) (all []*corev1.Pod) {
 // while another pod replaces its own. The first list has all shards, since no client has keys on a
 // part of them.
 func serversToList(obs *observation.Observation, shards []shard.State, listed []string, options resources.Options) (servers []string) {
-	ready := map[string]bool{}
-	for i := range shards {
-		ready[shards[i].Name] = shards[i].IsReady
-	}
 	for ordinal, name := range obs.Listed() {
-		if ordinal >= len(listed) && len(listed) > 0 && !ready[name] {
+		if ordinal >= len(listed) && len(listed) > 0 && !isReady(shards, name) {
 			break
 		}
 		ip := clusterIP(obs, name)
