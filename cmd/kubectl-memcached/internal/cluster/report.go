@@ -21,6 +21,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // MaxFile bounds a file of a report.
@@ -55,7 +56,7 @@ func (c *Cluster) Restores(ctx context.Context, m *v1beta1.Memcached) ([]runtime
 // OperatorPods returns the pods of the operator.
 func (c *Cluster) OperatorPods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}); err != nil {
+	if err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels(annotations.OperatorPodLabels())); err != nil {
 		return nil, fmt.Errorf("listing the operator's pods: %w", err)
 	}
 	return list.Items, nil
