@@ -1,9 +1,9 @@
 // Cluster runs a real Kubernetes on this machine for the tests and the demo: etcd, API server, controller manager,
 // scheduler, kubelet, kube-proxy, containerd, CoreDNS and an image registry as plain processes.
 //
-// A node is a set of Linux namespaces (mount, process, network, host name, IPC). This program is process 1 of them and
-// supervises the node's programs. The host's firewall, mounts and processes stay unchanged, and killing that process
-// stops the whole node, which is also how the tests lose one.
+// A node is a set of Linux namespaces (mount, process, network, host name, IPC). A script is process 1 of them and supervises the
+// node's programs (internal/node/conf/init.sh). The host's firewall, mounts and processes stay unchanged, and killing that
+// process stops the whole node, which is also how the tests lose one.
 //
 //	this machine ── mco0 ── node1 ── mco2 ── node2
 //	                          ├ cni0: pods of node1; DNS and registry listen on its address

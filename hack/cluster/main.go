@@ -43,8 +43,6 @@ $` + cache.Variable + `, by default memcached-operator in the user's cache folde
 			plain("down", "stop it; what it installed stays", locked(func(d cache.Dirs) error { return process.Stop(d, process.OLMv1) }))),
 		load(),
 		group("image", "build and push images without a container daemon", buildImage(), pushImage()),
-		process1(node.InitCommand, node.Init),
-		process1(olm.V1InitCommand, olm.V1Init),
 	)
 	if root.Execute() != nil {
 		os.Exit(1)
@@ -71,16 +69,6 @@ func inDirs(do func(d cache.Dirs, args []string) error) func(*cobra.Command, []s
 // plain is a command without arguments.
 func plain(name, short string, do func(cache.Dirs) error) *cobra.Command {
 	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: inDirs(func(d cache.Dirs, _ []string) error { return do(d) })}
-}
-
-// process1 is a command with which this program starts itself as process 1.
-func process1(name string, do func(string) error) *cobra.Command {
-	return &cobra.Command{Use: name, Hidden: true, Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-		if os.Getpid() != 1 {
-			return fmt.Errorf("%s is started by this program", name)
-		}
-		return do(args[0])
-	}}
 }
 
 // onNode is a command for one node, by default node2.

@@ -60,6 +60,9 @@ func Under(cache string) Dirs {
 // PKI returns the folder of certificates, keys and kubeconfigs.
 func (d Dirs) PKI() string { return filepath.Join(d.Etc, "pki") }
 
+// Programs returns the folder with links to the programs of the running cluster, which may be older than the checkout.
+func (d Dirs) Programs() string { return filepath.Join(d.Etc, "programs") }
+
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (d Dirs) Kubeconfig() string { return filepath.Join(d.PKI(), "admin.conf") }
 

@@ -11,16 +11,12 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/node"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 )
 
-// Kubectl runs the kubectl of the running cluster, which may be older than the checkout, as its administrator.
+// Kubectl runs the kubectl of the running cluster as its administrator.
 func Kubectl(d cache.Dirs, stdin string, args ...string) (string, error) {
-	s, err := node.ReadSpec(filepath.Join(d.Etc, network.First.Name, "node.json"))
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command(filepath.Join(s.Kubernetes, "kubectl"), append([]string{"--kubeconfig=" + d.Kubeconfig()}, args...)...)
+	cmd := exec.Command(filepath.Join(d.Programs(), "kubernetes", "kubectl"), append([]string{"--kubeconfig=" + d.Kubeconfig()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	return host.Output(cmd)
 }
@@ -39,10 +35,10 @@ const storageClass = `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"
 	"metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
 	"provisioner": "kubernetes.io/host-path", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}`
 
-// waitReady waits for the API server as long as alive returns no error.
-func waitReady(d cache.Dirs, alive func() error) error {
+// waitReady waits for the API server.
+func waitReady(d cache.Dirs) error {
 	return host.WaitFor(func() error {
-		if err := alive(); err != nil {
+		if err := process.CheckAlive(d, network.First.Name); err != nil {
 			return err
 		}
 		connection, err := net.DialTimeout("tcp", network.APIAddress(), time.Second) // costs less than kubectl
@@ -60,6 +56,9 @@ func waitReady(d cache.Dirs, alive func() error) error {
 func waitNode(d cache.Dirs, name string, since time.Time) error {
 	const condition = `-o=jsonpath={range .status.conditions[?(@.type=="Ready")]}{.lastHeartbeatTime} {.status} {.message}{end}`
 	return host.WaitFor(func() error {
+		if err := process.CheckAlive(d, name); err != nil {
+			return err
+		}
 		content, err := Kubectl(d, "", "get", "node", name, condition)
 		if err != nil {
 			return err

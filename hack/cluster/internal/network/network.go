@@ -2,7 +2,6 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -49,9 +48,6 @@ func Number(n int) Node {
 
 // First is the node with the control plane.
 var First = Number(1)
-
-// WorkerLabel is the label and the taint of nodes that can come and go.
-const WorkerLabel = "memcached-operator.io/worker"
 
 // Worker returns the node of a name, if it is one that can come and go.
 func Worker(name string) (Node, error) {
@@ -103,9 +99,6 @@ func Check() error {
 // LinkFirst connects node1, whose process 1 is pid, to this machine, and routes pods and Services there, so that
 // tests and an operator on this machine reach them.
 func LinkFirst(n Node, pid int) error {
-	if _, err := net.InterfaceByName(n.Link); err == nil {
-		return nil
-	}
 	return IP(
 		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
 		"addr add "+n.Peer+"/30 dev "+n.Link,
@@ -114,13 +107,6 @@ func LinkFirst(n Node, pid int) error {
 		"route replace "+ServiceNetwork+" via "+n.Addr,
 		"route replace "+linkNetwork+" via "+n.Addr,
 	)
-}
-
-// UnlinkFirst removes that link with its routes, earlier than the kernel does after the end of the node.
-func UnlinkFirst(n Node) {
-	if _, err := net.InterfaceByName(n.Link); err == nil {
-		_ = IP("link del " + n.Link) // or the kernel was faster
-	}
 }
 
 // LinkWorker connects a node to node1, whose process 1 is first.
@@ -152,14 +138,4 @@ func ipIn(pid int, commands ...string) error {
 		}
 	}
 	return nil
-}
-
-// WaitForLink waits until the other end has connected this node.
-func WaitForLink() error {
-	return host.WaitFor(func() error {
-		if _, err := net.InterfaceByName("eth0"); err != nil {
-			return errors.New("the link eth0 is not there yet")
-		}
-		return nil
-	})
 }

@@ -18,7 +18,10 @@ var hostPrograms = map[string]string{
 	"iptables":   "iptables", // the CNI plugin for host ports, and kubelet
 	"socat":      "socat",    // kubectl port-forward
 	"nsenter":    "util-linux",
+	"mount":      "mount",
 	"openssl":    "openssl",
+	// for the volumes of claims
+	"inotifywait": "inotify-tools",
 }
 
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}

@@ -1,13 +1,15 @@
 package olm
 
 import (
+	"bytes"
+	_ "embed"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"text/template"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,26 +17,22 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/pki"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 )
 
-const (
-	olmv1Namespace = "olmv1-system"
+const olmv1Namespace = "olmv1-system"
 
-	// V1InitCommand starts OLM v1's process 1. It is internal.
-	V1InitCommand = "olmv1-init"
-)
-
-// Ports of OLM v1's programs on node1.
+// Ports of OLM v1's programs on node1 that this program connects to.
 const (
-	catalogsPort         = "8443"
 	catalogsWebhookPort  = "9443"
 	catalogsHealthPort   = "8081"
 	extensionsHealthPort = "8082"
 )
+
+//go:embed v1.sh
+var v1Script string
 
 // V1Up starts OLM v1 beside the running cluster, again if it runs.
 func V1Up(d cache.Dirs) error {
@@ -55,7 +53,7 @@ func V1Up(d cache.Dirs) error {
 	}
 	err = host.Step("starting OLM v1", func() error { return startV1(d, o, first) })
 	if err != nil {
-		err = fmt.Errorf("%w\nlogs are in %s", err, v1Logs(d))
+		err = fmt.Errorf("%w\nlogs are in %s", err, filepath.Join(d.Logs, process.OLMv1))
 	}
 	return err
 }
@@ -115,30 +113,33 @@ func catalogsWebhook(config string, ca []byte) (string, error) {
 
 func onFirstNode(port string) string { return net.JoinHostPort(network.First.Addr, port) }
 
-func v1Root(d cache.Dirs) string { return filepath.Join(d.State, process.OLMv1) }
-func v1Logs(d cache.Dirs) string { return filepath.Join(d.Logs, process.OLMv1) }
-
 // startV1 starts OLM v1 in the network of node1, and waits until it is ready.
 func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	if err := process.Stop(d, process.OLMv1); err != nil {
 		return err
 	}
-	if err := makeV1Root(d, o); err != nil {
+	if err := pki.Issue(d.PKI(), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(v1Logs(d)); err != nil {
-		return err
-	}
-	pid, err := process.SpawnBeside(first.PID, filepath.Join(v1Logs(d), "init.log"), V1InitCommand, d.Cache)
+	var script bytes.Buffer
+	err := template.Must(template.New("").Parse(v1Script)).Execute(&script, map[string]string{
+		"Root": filepath.Join(d.State, process.OLMv1), "Programs": o.Dir, "PKI": d.PKI(), "Kubeconfig": d.Kubeconfig(),
+		"Namespace": olmv1Namespace, "Addr": network.First.Addr, "Registry": network.RegistryAddress(),
+		"WebhookPort": catalogsWebhookPort, "CatalogsHealthPort": catalogsHealthPort, "ExtensionsHealthPort": extensionsHealthPort,
+	})
 	if err != nil {
 		return err
 	}
-	if err := process.Remember(d, process.OLMv1, pid); err != nil {
+	file := filepath.Join(d.Etc, "olmv1.sh")
+	if err := os.WriteFile(file, script.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if err := process.StartBeside(d, first, process.OLMv1, file); err != nil {
 		return err
 	}
 	return host.WaitFor(func() error {
-		if _, ok := process.Alive(d, process.OLMv1); !ok {
-			return host.Permanent{Err: errors.New("its process 1 exited")}
+		if err := process.CheckAlive(d, process.OLMv1); err != nil {
+			return err
 		}
 		for _, port := range []string{catalogsHealthPort, extensionsHealthPort} {
 			answer, err := http.Get("http://" + onFirstNode(port) + "/readyz")
@@ -156,59 +157,4 @@ func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 		}
 		return webhook.Close()
 	})
-}
-
-// makeV1Root creates the root folder of the programs, so that this machine's registries.conf and credentials don't
-// apply, and what they write stays in it.
-func makeV1Root(d cache.Dirs, o builds.OLMv1) error {
-	root := v1Root(d)
-	if err := os.RemoveAll(root); err != nil {
-		return err
-	}
-	for _, dir := range []string{"bin", "etc/containers", "etc/ca", "tmp", "var/cache"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	for to, from := range map[string]string{
-		"bin/catalogd":            filepath.Join(o.Dir, "bin", "catalogd"),
-		"bin/operator-controller": filepath.Join(o.Dir, "bin", "operator-controller"),
-		"etc/kubeconfig":          d.Kubeconfig(),
-		"etc/ca/ca.crt":           filepath.Join(d.PKI(), "ca.crt"),
-	} {
-		if err := image.CopyFile(from, filepath.Join(root, to)); err != nil {
-			return err
-		}
-	}
-	if err := pki.Issue(d.PKI(), filepath.Join(root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, network.RegistryAddress()), 0o644)
-}
-
-// registriesConf maps each registry whose name ends in .io to the cluster's registry. There is no pattern for all
-// names.
-const registriesConf = `[[registry]]
-prefix = "*.io"
-location = "%s"
-insecure = true
-`
-
-// V1Init is process 1 of OLM v1, of the cluster below a cache folder.
-func V1Init(folder string) error {
-	d := cache.Under(folder)
-	os.Clearenv() // what it says is of another /
-	process.Supervise(v1Logs(d), []process.Component{
-		{Name: "catalogd", Path: "/bin/catalogd", Root: v1Root(d), Args: []string{
-			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-dir=/var/cache/catalogd",
-			"--tls-cert=/etc/catalogd.crt", "--tls-key=/etc/catalogd.key",
-			"--catalogs-server-addr=" + onFirstNode(catalogsPort), "--external-address=" + onFirstNode(catalogsPort),
-			"--webhook-server-port=" + catalogsWebhookPort, "--health-probe-bind-address=" + onFirstNode(catalogsHealthPort), "--metrics-bind-address=0",
-		}},
-		{Name: "operator-controller", Path: "/bin/operator-controller", Root: v1Root(d), Args: []string{
-			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-path=/var/cache/operator-controller",
-			"--catalogd-cas-dir=/etc/ca", "--health-probe-bind-address=" + onFirstNode(extensionsHealthPort),
-		}},
-	})
-	return nil
 }

@@ -62,7 +62,7 @@ func Create(dir string) error {
 		return err
 	}
 	for _, id := range identities() {
-		if err := Issue(part, part, id); err != nil {
+		if err := Issue(part, id); err != nil {
 			return fmt.Errorf("certificate of %s: %w", id.File, err)
 		}
 	}
@@ -73,8 +73,8 @@ func Create(dir string) error {
 	return os.Rename(part, dir)
 }
 
-// Issue writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf, signed by the authority in a folder.
-func Issue(authority, dir string, id Identity) error {
+// Issue writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf into a folder, signed by its authority.
+func Issue(dir string, id Identity) error {
 	subject, extensions := "/CN="+id.User, []string{"keyUsage=digitalSignature", "extendedKeyUsage=clientAuth"}
 	if id.Group != "" {
 		subject = "/O=" + id.Group + subject
@@ -90,7 +90,7 @@ func Issue(authority, dir string, id Identity) error {
 		}
 		extensions = []string{"keyUsage=digitalSignature", "extendedKeyUsage=serverAuth", "subjectAltName=" + strings.Join(names, ",")}
 	}
-	file, ca := filepath.Join(dir, id.File), filepath.Join(authority, "ca")
+	file, ca := filepath.Join(dir, id.File), filepath.Join(dir, "ca")
 	if err := certificate(file, []string{"-CA", ca + ".crt", "-CAkey", ca + ".key"}, subject, extensions...); err != nil || !id.Kubeconfig {
 		return err
 	}

@@ -24,7 +24,7 @@ func TestProcessIdentity(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remember(d, n.Name, cmd.Process.Pid); err != nil {
+	if err := remember(d, n.Name, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := Alive(d, n.Name); !ok || p.PID != cmd.Process.Pid {

@@ -1,0 +1,184 @@
+// Package cluster starts and stops the cluster and its nodes.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/node"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/pki"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
+)
+
+// Up starts the cluster. It can be repeated, also after an interruption.
+func Up(d cache.Dirs) error {
+	if err := process.CanRun(); err != nil {
+		return err
+	}
+	if err := node.InstallPackages(); err != nil {
+		return err
+	}
+	b, err := builds.All(d)
+	if err != nil {
+		return err
+	}
+	var since time.Time
+	do, state := host.Quietly, "runs already"
+	if _, found := process.Alive(d, network.First.Name); !found {
+		since = time.Now()
+		do, state = host.Step, "runs"
+		if err := startFirst(d, b); err != nil {
+			return err
+		}
+	}
+	if err := waitForCluster(d, b, since, do); err != nil {
+		return fmt.Errorf("%w\nlogs are in %s", err, d.Logs)
+	}
+	fmt.Fprintf(os.Stderr, "the cluster %s: export KUBECONFIG=%s\n", state, d.Kubeconfig())
+	return nil
+}
+
+func startFirst(d cache.Dirs, b builds.Programs) error {
+	if err := network.Check(); err != nil {
+		return err
+	}
+	if err := pki.Create(d.PKI()); err != nil {
+		return err
+	}
+	// Its network was deleted with the earlier node.
+	if err := process.Stop(d, process.OLMv1); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(d.Programs()), os.Mkdir(d.Programs(), 0o755)); err != nil {
+		return err
+	}
+	for name, dir := range map[string]string{"kubernetes": b.Kubernetes, "coredns": b.CoreDNS, "registry": b.Registry} {
+		if err := os.Symlink(dir, filepath.Join(d.Programs(), name)); err != nil {
+			return err
+		}
+	}
+	return host.Step("starting "+network.First.Name, func() error {
+		pid, err := node.Start(d, network.First)
+		if err != nil {
+			return err
+		}
+		return network.LinkFirst(network.First, pid)
+	})
+}
+
+// waitForCluster waits until pods can run, and loads the images. since is the start of node1, zero if it ran before.
+func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time, do func(string, func() error) error) error {
+	if err := do("waiting for the API server", func() error { return waitReady(d) }); err != nil {
+		return err
+	}
+	if err := Apply(d, "-", storageClass); err != nil {
+		return err
+	}
+	if err := do("loading images", func() error { return registry.PushLayout(b.Images) }); err != nil {
+		return err
+	}
+	return do("waiting for "+network.First.Name+" to be ready", func() error {
+		if err := waitNode(d, network.First.Name, since); err != nil {
+			return err
+		}
+		if err := waitAdmission(d); err != nil {
+			return err
+		}
+		if since.IsZero() {
+			return nil
+		}
+		return deleteNodes(d, network.All()[1:]...) // workers of an earlier run stopped with it
+	})
+}
+
+// Down stops all nodes and reverts their changes of this machine. With wipe, it deletes the data of the cluster.
+func Down(d cache.Dirs, wipe bool) error {
+	if err := process.Stop(d, process.OLMv1); err != nil {
+		return err
+	}
+	for _, n := range slices.Backward(network.All()) { // workers before the control plane
+		if err := node.Kill(d, n); err != nil {
+			return err
+		}
+	}
+	node.RemoveMountPoints()
+	if wipe {
+		if err := os.RemoveAll(d.Cluster); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(os.Stderr, "the cluster is stopped")
+	return nil
+}
+
+// ErrNotRunning is returned for what needs a cluster that runs.
+var ErrNotRunning = errors.New("the cluster does not run: start it with up")
+
+// AddNode starts a node. A node that was killed returns with its data.
+func AddNode(d cache.Dirs, n network.Node) error {
+	first, ok := process.Alive(d, network.First.Name)
+	if !ok {
+		return ErrNotRunning
+	}
+	return host.Step("starting "+n.Name, func() error {
+		var since time.Time
+		if _, ok := process.Alive(d, n.Name); !ok {
+			since = time.Now()
+			pid, err := node.Start(d, n)
+			if err != nil {
+				return err
+			}
+			if err := network.LinkWorker(n, pid, first.PID); err != nil {
+				return err
+			}
+		}
+		return waitNode(d, n.Name, since)
+	})
+}
+
+// RemoveNode stops a node and deletes its Node object.
+func RemoveNode(d cache.Dirs, n network.Node) error {
+	if err := node.Kill(d, n); err != nil {
+		return err
+	}
+	return deleteNodes(d, n)
+}
+
+// Status prints which processes run. kubectl shows the rest.
+func Status(d cache.Dirs) error {
+	if _, ok := process.Alive(d, network.First.Name); !ok {
+		fmt.Println("the cluster does not run")
+		return nil
+	}
+	for _, n := range network.All() {
+		if p, ok := process.Alive(d, n.Name); ok {
+			fmt.Printf("%s runs, process %d, pods in %s\n", n.Name, p.PID, n.Pods)
+		}
+	}
+	if p, ok := process.Alive(d, process.OLMv1); ok {
+		fmt.Printf("OLM v1 runs, process %d\n", p.PID)
+	}
+	fmt.Printf("logs are in %s\nKUBECONFIG=%s\n", d.Logs, d.Kubeconfig())
+	return nil
+}
+
+// Logs prints the log of a component of node1.
+func Logs(d cache.Dirs, component string) error {
+	f, err := os.Open(filepath.Join(d.Logs, network.First.Name, component+".log"))
+	if err != nil {
+		return fmt.Errorf("reading the log of %s: %w", component, err)
+	}
+	defer f.Close()
+	_, err = io.Copy(os.Stdout, f)
+	return err
+}

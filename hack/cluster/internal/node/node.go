@@ -1,0 +1,97 @@
+// Package node starts and kills nodes. Its folder conf has the configuration of a node, and the script of its process 1.
+package node
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
+)
+
+// dataDirs are folders of Kubernetes and containerd. Each node mounts its own data there.
+var dataDirs = []string{"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
+
+// volumesDir is where kube-controller-manager creates volumes for claims; the path is fixed in Kubernetes. All nodes
+// share it, so that a claim is not bound to a node.
+const volumesDir = "/tmp/hostpath_pv"
+
+//go:embed all:conf
+var confFiles embed.FS
+
+// values are the values of the templates in conf.
+type values struct {
+	cache.Dirs
+	network.Node
+	Conf, Cgroup, Plugins, Volumes, Pause, Registry, DNS, PodNetwork, ServiceNetwork string
+	DataDirs                                                                         []string
+}
+
+// Start starts a node's process 1, which then waits for its link, and returns its process ID.
+func Start(d cache.Dirs, n network.Node) (int, error) {
+	// A node that exited leaves them.
+	if err := removeCgroups(n); err != nil {
+		return 0, err
+	}
+	v := values{
+		Dirs: d, Node: n, Conf: filepath.Join(d.Etc, n.Name), Cgroup: cgroup(n), Plugins: pluginDir(), Volumes: volumesDir, Pause: builds.PauseImage,
+		Registry: network.RegistryAddress(), DNS: network.First.Gateway, PodNetwork: network.PodNetwork, ServiceNetwork: network.ServiceNetwork,
+		DataDirs: dataDirs,
+	}
+	err := fs.WalkDir(confFiles, "conf", func(name string, entry fs.DirEntry, err error) error {
+		path := filepath.Join(v.Conf, strings.TrimPrefix(name, "conf"))
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(path, 0o755))
+		}
+		t, err := template.ParseFS(confFiles, name)
+		if err != nil {
+			return err
+		}
+		var content bytes.Buffer
+		return errors.Join(t.Execute(&content, v), os.WriteFile(path, content.Bytes(), 0o644))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return process.Start(d, n.Name, filepath.Join(v.Conf, "init.sh"))
+}
+
+// Kill stops a node at once: all its processes, mounts and interfaces end with its process 1. It keeps the nodes of
+// another cache folder.
+func Kill(d cache.Dirs, n network.Node) error {
+	if !host.Exists(process.File(d, n.Name)) {
+		return nil
+	}
+	if err := process.Stop(d, n.Name); err != nil {
+		return err
+	}
+	_ = network.IP("link del " + n.Link) // of node1, with its routes: earlier than the kernel does
+	return removeCgroups(n)
+}
+
+// cgroup returns the control group of all pods of a node.
+func cgroup(n network.Node) string { return "memcached-operator-" + n.Name }
+
+// removeCgroups removes control groups, which outlive their processes. The kernel empties a group a moment after its last
+// process exits. Its files can't be removed, and its folders can.
+func removeCgroups(n network.Node) error {
+	return host.WaitFor(func() error {
+		return host.Run("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/"+cgroup(n)+"*", "-delete")
+	})
+}
+
+// RemoveMountPoints removes the folders that nodes mount their data on, unless they are in use.
+func RemoveMountPoints() {
+	for _, dir := range append(dataDirs, volumesDir) {
+		_ = os.Remove(dir) // fails when it is not empty
+	}
+}
