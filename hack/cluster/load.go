@@ -66,7 +66,7 @@ func buildImage() *cobra.Command {
 	flags.StringVarP(&source.Dockerfile, "file", "f", "", "Dockerfile, by default the one in the context")
 	reference := flags.StringP("tag", "t", "", "the image's name")
 	archive := flags.StringP("output", "o", "", "archive to write, as docker save does")
-	localBase := flags.Bool("local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
+	flags.BoolVar(&source.LocalBase, "local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
 	flags.StringToStringVar(&source.Arguments, "build-arg", nil, "NAME=VALUE of an ARG, may be repeated")
 	for _, name := range []string{"tag", "output"} {
 		if err := c.MarkFlagRequired(name); err != nil {
@@ -80,21 +80,6 @@ func buildImage() *cobra.Command {
 		}
 		if source.Context = args[0]; source.Dockerfile == "" {
 			source.Dockerfile = filepath.Join(source.Context, "Dockerfile")
-		}
-		if *localBase {
-			if source.LocalBase, err = os.MkdirTemp("", "base"); err != nil {
-				return err
-			}
-			defer os.RemoveAll(source.LocalBase)
-			if err := image.BaseFiles(source.LocalBase); err != nil {
-				return err
-			}
-			const certificates = "/etc/ssl/certs/ca-certificates.crt"
-			if host.Exists(certificates) {
-				if err := image.CopyFile(certificates, filepath.Join(source.LocalBase, certificates)); err != nil {
-					return err
-				}
-			}
 		}
 		return host.Step("building "+*reference, func() error {
 			img, err := image.Build(source)

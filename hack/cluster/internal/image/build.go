@@ -1,20 +1,16 @@
-// Package image builds container images without a container daemon, from Dockerfiles and from folders.
-//
-// It interprets the Dockerfiles of this project: instructions that copy files and configure the image, and stages
-// that compile with Go, which run "go build" with the Go of this machine. Every other instruction is an error, so
-// that no image lacks a step. The same inputs give the same image.
 package image
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -32,8 +28,9 @@ type Source struct {
 	Dockerfile string
 	Context    string
 	Arguments  map[string]string // of the Dockerfile's ARGs
-	// LocalBase is a folder that replaces the base image, for machines that can't reach its registry.
-	LocalBase string
+	// LocalBase replaces the base image by names of users, a /tmp and this machine's certificates, for machines that can't reach
+	// its registry.
+	LocalBase bool
 }
 
 // Build builds an image for the architecture of this machine.
@@ -41,10 +38,6 @@ func Build(s Source) (v1.Image, error) {
 	content, err := os.ReadFile(s.Dockerfile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the Dockerfile: %w", err)
-	}
-	steps, err := parse(string(content), s.Arguments)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Dockerfile, err)
 	}
 	ignored, err := readIgnored(s)
 	if err != nil {
@@ -55,31 +48,63 @@ func Build(s Source) (v1.Image, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	b := builder{Source: s, ignored: ignored, work: work, stages: map[string]string{}}
-	for _, st := range steps {
+	b := builder{Source: s, ignored: ignored, work: work, base: empty.Image}
+	for _, st := range parse(string(content), s.Arguments) {
 		if err := b.do(st); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", s.Dockerfile, st.line, err)
+			return nil, fmt.Errorf("%s: %s %s: %w", s.Dockerfile, st.name, st.text, err)
 		}
 	}
-	if b.image == nil {
-		return nil, fmt.Errorf("%s: the last stage must have no name", s.Dockerfile)
+	return onBase(b.base, b.config, b.root)
+}
+
+// step is one instruction of a Dockerfile.
+type step struct {
+	name, text string // variables in the text are expanded
+}
+
+var comment = regexp.MustCompile(`(?m)^\s*#.*\n`)
+
+// parse reads a Dockerfile. arguments override the defaults of its ARGs.
+func parse(dockerfile string, arguments map[string]string) []step {
+	values := map[string]string{"TARGETOS": "linux", "TARGETARCH": runtime.GOARCH}
+	var steps []step
+	for line := range strings.Lines(strings.ReplaceAll(comment.ReplaceAllString(dockerfile, ""), "\\\n", "")) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		text = os.Expand(text, func(variable string) string {
+			variable, fallback, _ := strings.Cut(variable, ":-")
+			if value := values[variable]; value != "" {
+				return value
+			}
+			return fallback
+		})
+		switch name {
+		case "":
+		case "ARG":
+			name, value, hasDefault := strings.Cut(text, "=")
+			if given, found := arguments[name]; found {
+				values[name] = given
+			} else if hasDefault {
+				values[name] = value
+			}
+		default:
+			steps = append(steps, step{name, text})
+		}
 	}
-	return withLayers(b.image, b.config, b.layers...)
+	return steps
 }
 
 // readIgnored reads the .dockerignore of the Dockerfile or, without one, of the context.
 func readIgnored(s Source) (*patternmatcher.PatternMatcher, error) {
-	file := s.Dockerfile + ".dockerignore"
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		file = filepath.Join(s.Context, ".dockerignore")
+	content, err := os.ReadFile(s.Dockerfile + ".dockerignore")
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = os.ReadFile(filepath.Join(s.Context, ".dockerignore"))
 	}
-	content, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	patterns, err := ignorefile.ReadAll(bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
+		return nil, fmt.Errorf("reading the .dockerignore: %w", err)
 	}
 	return patternmatcher.New(patterns)
 }
@@ -88,68 +113,77 @@ func readIgnored(s Source) (*patternmatcher.PatternMatcher, error) {
 type builder struct {
 	Source
 	ignored *patternmatcher.PatternMatcher
-	work    string
-	stages  map[string]string // folders of the stages that compile, by name
+	work    string // has a folder for each stage
 
-	// Of the current stage, which either compiles in the folder root or becomes the image.
+	// Of the current stage, whose files are in the folder root. It either compiles or becomes the image.
+	compiles    bool
 	root, dir   string
 	environment []string
-	image       v1.Image
+	base        v1.Image
 	config      v1.Config
-	layers      []string // folders
 }
+
+// stage returns the folder of a stage, which is "" for the one that becomes the image.
+func (b *builder) stage(name string) string { return filepath.Join(b.work, "stage-"+name) }
+
+var errDaemon = errors.New("this needs docker or podman: start its daemon, or set CONTAINER_TOOL")
 
 func (b *builder) do(s step) error {
 	switch {
 	case s.name == "FROM":
-		return b.from(s)
+		return b.from(strings.Fields(s.text))
 	case s.name == "COPY":
-		return b.copy(s)
-	case b.image == nil:
+		return b.copy(strings.Fields(s.text))
+	case b.compiles:
 		return b.compile(s)
 	}
-	return configure(&b.config, s)
+	return b.configure(s)
 }
 
-func (b *builder) from(s step) error {
-	if b.image != nil {
-		return errors.New("an earlier stage must have a name")
+func (b *builder) from(words []string) (err error) {
+	name, reference := "", words[len(words)-1]
+	if n := len(words); n > 2 && words[n-2] == "AS" {
+		name, reference = words[n-1], words[n-3]
 	}
-	words, err := s.words()
-	if err != nil {
+	b.compiles, b.root, b.dir, b.environment = name != "", b.stage(name), "/", nil
+	if err := os.Mkdir(b.root, 0o755); err != nil {
 		return err
 	}
-	b.root, b.dir, b.environment = "", "/", nil
-	if n := len(words); n >= 3 && strings.EqualFold(words[n-2], "AS") {
-		if base := words[n-3]; base != "golang" && !strings.HasPrefix(base, "golang:") {
-			return fmt.Errorf("a stage of %s needs docker or podman: start its daemon, or set CONTAINER_TOOL", base)
+	switch {
+	case b.compiles && !strings.HasPrefix(reference, "golang:"):
+		return errDaemon
+	case b.compiles || reference == "scratch":
+		return nil
+	case b.LocalBase:
+		if err := writeBase(b.root); err != nil {
+			return err
 		}
-		b.root = filepath.Join(b.work, "stage-"+words[n-1])
-		b.stages[words[n-1]] = b.root
-		return os.MkdirAll(b.root, 0o755)
-	}
-	if words[0] == "scratch" || b.LocalBase != "" {
-		b.image, b.config = empty.Image, v1.Config{}
-		if words[0] != "scratch" {
-			b.layers = []string{b.LocalBase}
+		const certificates = "/etc/ssl/certs/ca-certificates.crt"
+		if err := copyFile(certificates, filepath.Join(b.root, certificates)); !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 		return nil
 	}
-	reference, err := name.ParseReference(words[0])
+	b.base, b.config, err = fetch(reference)
+	return err
+}
+
+// fetch returns a base image and its configuration.
+func fetch(reference string) (v1.Image, v1.Config, error) {
+	ref, err := name.ParseReference(reference)
 	if err != nil {
-		return err
+		return nil, v1.Config{}, err
 	}
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	b.image, err = remote.Image(reference, remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithPlatform(platform))
+	img, err := remote.Image(ref, remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithPlatform(platform))
 	if err != nil {
-		return fmt.Errorf("fetching the base image %s: %w", reference, err)
+		return nil, v1.Config{}, fmt.Errorf("fetching the base image: %w", err)
 	}
-	file, err := b.image.ConfigFile()
+	file, err := img.ConfigFile()
 	if err != nil {
-		return fmt.Errorf("reading the configuration of %s: %w", reference, err)
+		return nil, v1.Config{}, fmt.Errorf("reading the base image's configuration: %w", err)
 	}
-	b.config = *file.Config.DeepCopy()
-	return nil
+	return img, *file.Config.DeepCopy(), nil
 }
 
 // compile runs a step of a stage that compiles. Paths of the stage are paths below b.root.
@@ -159,15 +193,12 @@ func (b *builder) compile(s step) error {
 		b.dir = path.Join(b.dir, s.text)
 		return os.MkdirAll(filepath.Join(b.root, b.dir), 0o755)
 	case "ENV":
-		pairs, err := s.pairs()
-		for key, value := range pairs {
-			b.environment = append(b.environment, key+"="+value)
-		}
-		return err
+		b.environment = append(b.environment, strings.Fields(s.text)...)
+		return nil
 	case "RUN":
 		for command := range strings.SplitSeq(s.text, "&&") {
 			if !strings.HasPrefix(strings.TrimSpace(command), "go ") || strings.ContainsAny(command, ";|&`") {
-				return fmt.Errorf("RUN %s needs docker or podman: start its daemon, or set CONTAINER_TOOL", strings.TrimSpace(command))
+				return errDaemon
 			}
 			if strings.HasSuffix(command, " mod download") {
 				continue // "go build" downloads what the module cache of this machine lacks
@@ -176,68 +207,48 @@ func (b *builder) compile(s step) error {
 			cmd.Dir = filepath.Join(b.root, b.dir)
 			cmd.Env = append(append(os.Environ(), "STAGE="+b.root, "GOWORK=off"), b.environment...)
 			if output, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w\n%s", strings.TrimSpace(command), err, output)
+				return fmt.Errorf("%w\n%s", err, output)
 			}
 		}
 		return nil
 	}
-	return fmt.Errorf("%s in a stage needs docker or podman: start its daemon, or set CONTAINER_TOOL", s.name)
+	return errDaemon
 }
 
-func configure(config *v1.Config, s step) error {
-	words, err := s.words()
-	if err != nil {
-		return err
-	}
+func (b *builder) configure(s step) error {
 	switch s.name {
 	case "LABEL":
-		pairs, err := s.pairs()
-		if config.Labels == nil {
-			config.Labels = map[string]string{}
+		if b.config.Labels == nil {
+			b.config.Labels = map[string]string{}
 		}
-		maps.Copy(config.Labels, pairs)
-		return err
+		for _, pair := range strings.Fields(s.text) {
+			key, value, _ := strings.Cut(pair, "=")
+			b.config.Labels[key] = value
+		}
+		return nil
 	case "USER":
-		config.User = words[0]
+		b.config.User = s.text
+		return nil
 	case "ENTRYPOINT":
-		config.Entrypoint = words
+		return json.Unmarshal([]byte(s.text), &b.config.Entrypoint)
 	case "CMD":
-		config.Cmd = words
-	default:
-		return fmt.Errorf("%s needs docker or podman: start its daemon, or set CONTAINER_TOOL", s.name)
+		return json.Unmarshal([]byte(s.text), &b.config.Cmd)
 	}
-	return nil
+	return errDaemon
 }
 
-// copy copies files of the context, or of a stage, into the stage that compiles or into a layer of the image.
-func (b *builder) copy(s step) error {
-	words, err := s.words()
-	if err != nil {
-		return err
-	}
+// copy copies files of the context, or of a stage, into the current stage.
+func (b *builder) copy(words []string) error {
 	from, ignored := b.Context, b.ignored
-	if len(words) > 0 {
-		if stage, found := strings.CutPrefix(words[0], "--from="); found {
-			from, ignored, words = b.stages[stage], nil, words[1:]
-			if from == "" {
-				return fmt.Errorf("COPY is from %s, which is not a stage", stage)
-			}
-		}
-	}
-	if len(words) < 2 || strings.HasPrefix(words[0], "--") {
-		return errors.New("COPY must name sources and one target")
+	if stage, found := strings.CutPrefix(words[0], "--from="); found {
+		from, ignored, words = b.stage(stage), nil, words[1:]
 	}
 	sources, target := words[:len(words)-1], words[len(words)-1]
-	to := b.root
-	if b.image != nil {
-		to = filepath.Join(b.work, fmt.Sprintf("layer-%d", len(b.layers)))
-		b.layers = append(b.layers, to)
-	}
 	if !path.IsAbs(target) {
 		target = path.Join(b.dir, target) + "/"
 	}
 	for _, source := range sources {
-		if err := copyTree(from, path.Clean(strings.TrimPrefix(source, "/")), to, target, ignored); err != nil {
+		if err := copyTree(from, path.Clean(strings.TrimPrefix(source, "/")), b.root, target, ignored); err != nil {
 			return fmt.Errorf("copying %s: %w", source, err)
 		}
 	}
@@ -268,26 +279,10 @@ func copyTree(from, source, to, target string, ignored *patternmatcher.PatternMa
 		if file == source && strings.HasSuffix(target, "/") {
 			inside = path.Base(source)
 		}
-		return errors.Join(err, CopyFile(filepath.Join(from, file), filepath.Join(to, target, inside)))
+		return errors.Join(err, copyFile(filepath.Join(from, file), filepath.Join(to, target, inside)))
 	})
 	if err == nil && !found {
 		err = errors.New("the .dockerignore leaves nothing of it")
 	}
 	return err
-}
-
-// CopyFile copies a file with its mode, and follows links. Only its owner can write: in a checkout, that depends on the umask.
-func CopyFile(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, info.Mode().Perm()&^0o022)
 }

@@ -118,10 +118,10 @@ COPY --from=build /out/one /out/two /
 COPY bundle/tests/run /
 USER 65532:65532
 `, "", map[string]string{"VERSION": "v9.8.7-test"})
-	s.LocalBase = t.TempDir()
-	write(t, s.LocalBase, "etc/passwd", "nonroot", 0o644)
+	s.LocalBase = true
 	modes, contents := files(t, built(t, s))
-	if want := (map[string]int64{"etc/passwd": 0o644, "one": 0o755, "two": 0o755, "run": 0o755}); !maps.Equal(modes, want) {
+	delete(modes, "etc/ssl/certs/ca-certificates.crt") // if this machine has it
+	if want := (map[string]int64{"etc/passwd": 0o644, "etc/group": 0o644, "one": 0o755, "two": 0o755, "run": 0o755}); !maps.Equal(modes, want) {
 		t.Errorf("the files are %v, want %v", modes, want)
 	}
 	if !strings.Contains(contents["one"], "v9.8.7-test") || strings.Contains(contents["two"], "v9.8.7-test") {
@@ -153,19 +153,14 @@ func TestDockerignoreDecidesWhatIsCopied(t *testing.T) {
 
 func TestBuildRejects(t *testing.T) {
 	const stage = "FROM golang:1.26 AS build\n"
-	for name, test := range map[string]struct {
-		dockerfile string
-		arguments  map[string]string
-		want       string
-	}{
-		"a command in the image":           {"FROM scratch\nRUN true", nil, "line 2: RUN needs docker or podman"},
-		"a command that is not go":         {stage + "RUN go version && rm -rf /", nil, "line 2: RUN rm -rf / needs docker or podman"},
-		"a stage that has no go":           {"FROM alpine AS tools\nFROM scratch", nil, "line 1: a stage of alpine needs docker or podman"},
-		"an ignored file":                  {"FROM scratch\nCOPY ignored /", nil, "copying ignored: the .dockerignore leaves nothing of it"},
-		"an argument that is not declared": {"FROM scratch", map[string]string{"OTHER": "1"}, "the Dockerfile has no ARG OTHER"},
+	for name, test := range map[string]struct{ dockerfile, want string }{
+		"a command in the image":   {"FROM scratch\nRUN true", "RUN true: this needs docker or podman"},
+		"a command that is not go": {stage + "RUN go version && rm -rf /", "RUN go version && rm -rf /: this needs docker or podman"},
+		"a stage that has no go":   {"FROM alpine AS tools\nFROM scratch", "FROM alpine AS tools: this needs docker or podman"},
+		"an ignored file":          {"FROM scratch\nCOPY ignored /", "copying ignored: the .dockerignore leaves nothing of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := source(t, test.dockerfile, "ignored\n", test.arguments)
+			s := source(t, test.dockerfile, "ignored\n", nil)
 			write(t, s.Context, "ignored", "", 0o644)
 			_, err := Build(s)
 			if err == nil || !strings.Contains(err.Error(), test.want) {

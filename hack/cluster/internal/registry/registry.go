@@ -46,12 +46,12 @@ func clusterTag(ref string) (name.Tag, error) {
 
 // PushLayout pushes all images of an OCI layout.
 func PushLayout(dir string) error {
-	path, manifests, err := image.ReadLayout(dir)
+	index, manifests, err := image.ReadLayout(dir)
 	if err != nil {
 		return err
 	}
 	for _, m := range manifests {
-		img, err := path.Image(m.Digest)
+		img, err := index.Image(m.Digest)
 		if err != nil {
 			return err
 		}
