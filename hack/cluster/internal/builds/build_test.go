@@ -4,11 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 )
 
 // They are compiled once then.
 func TestKubernetesHasTheLibrariesOfTheOperator(t *testing.T) {
-	library, err := requiredVersion("../../../..", "k8s.io/api")
+	library, err := requiredVersion(cache.Dirs{Source: "../.."}, "../..", "k8s.io/api")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,16 @@ const PauseImage = "registry.local/pause:1"
 const imagesLayout = "3"
 
 // images returns an OCI layout with the images of every cluster: pause, all memcacheds and busybox.
-func images(d cache.Dirs, source, memcached string) (string, error) {
-	dir, err := goProgram(d, "pause", filepath.Join(source, "pause"), "building pause", "-s -w")
+func images(d cache.Dirs) (string, error) {
+	memcached, err := Memcached(d)
 	if err != nil {
 		return "", err
 	}
-	return d.Build("images", cache.Key(imagesLayout, memcached, dir), "making images", func(to, _ string) error {
+	dir, err := goProgram(d, "pause", "pause", "building pause", "-s -w")
+	if err != nil {
+		return "", err
+	}
+	return d.Build("images", cache.Key(imagesLayout, memcached, dir), "making images", func(to string) error {
 		all, err := recipes(memcached, filepath.Join(dir, "pause"))
 		if err != nil {
 			return err

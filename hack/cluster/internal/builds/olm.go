@@ -22,17 +22,18 @@ const (
 // OLM is a build of OLM.
 type OLM struct {
 	Version string
-	Deploy  string // its folder deploy, with the chart
+	Chart   string // its folder
 	Layout  string // OCI layout with its image alone
 }
 
 // NewOLM builds OLM and its image.
 func NewOLM(d cache.Dirs) (OLM, error) {
-	dir, version, err := pinned("olm", olmModule)
+	version, err := requiredVersion(d, "olm", olmModule)
 	if err != nil {
 		return OLM{}, err
 	}
-	programs, err := olmPrograms(d, dir, version)
+	what := fmt.Sprintf("building OLM %s (once, about 2 minutes on two cores)", version)
+	programs, err := tools(d, "olm", what, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
 	if err != nil {
 		return OLM{}, err
 	}
@@ -40,22 +41,16 @@ func NewOLM(d cache.Dirs) (OLM, error) {
 	if err != nil {
 		return OLM{}, err
 	}
-	o := OLM{Version: version, Deploy: filepath.Join(programs, "deploy")}
-	o.Layout, err = d.Build("olm-image", cache.Key(olmImageLayout, programs, memcached), "making OLM's image", func(to, _ string) error {
+	o := OLM{Version: version}
+	if o.Chart, err = moduleFolder(d, "olm", olmModule, "deploy/chart"); err != nil {
+		return o, err
+	}
+	o.Layout, err = d.Build("olm-image", cache.Key(olmImageLayout, programs, memcached), "making OLM's image", func(to string) error {
 		r := olmRecipe(filepath.Join(programs, "bin"), filepath.Join(memcached, ".busybox"))
 		r.Ref = o.tag()
 		return image.WriteLayout(to, r)
 	})
 	return o, err
-}
-
-// olmPrograms returns a folder with bin, the programs of the module in dir, and deploy of OLM's module.
-func olmPrograms(d cache.Dirs, dir, version string) (string, error) {
-	flags := append(leanFlags, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
-	what := fmt.Sprintf("building OLM %s (once, about 2 minutes on two cores)", version)
-	return tools(d, "olm", dir, what, flags, func(to string) error {
-		return copyFromModule(dir, olmModule, "deploy", filepath.Join(to, "deploy"))
-	})
 }
 
 // olmRecipe returns the image of all pods of OLM: its operators, jobs that unpack bundles, and catalogs.
@@ -84,20 +79,23 @@ func (o OLM) Image() (string, error) {
 
 // OLMv1 is a build of catalogd, which serves catalogs, and operator-controller, which installs from them.
 type OLMv1 struct {
-	Version string
-	Dir     string // with bin, its programs, and config, as it is in its module
+	Version  string
+	Programs string // a folder with bin
+	Config   string // the folder of its configuration
 }
 
 // NewOLMv1 builds OLM v1.
 func NewOLMv1(d cache.Dirs) (OLMv1, error) {
-	dir, version, err := pinned("olmv1", olmv1Module)
+	version, err := requiredVersion(d, "olmv1", olmv1Module)
 	if err != nil {
 		return OLMv1{}, err
 	}
-	flags := append(leanFlags, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmv1Module+"/internal/shared/version.version="+version)
+	o := OLMv1{Version: version}
 	what := fmt.Sprintf("building OLM v1, %s (once, about 2 minutes on two cores)", version)
-	built, err := tools(d, "olmv1", dir, what, flags, func(to string) error {
-		return copyFromModule(dir, olmv1Module, "config/base", filepath.Join(to, "config"))
-	})
-	return OLMv1{Version: version, Dir: built}, err
+	o.Programs, err = tools(d, "olmv1", what, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmv1Module+"/internal/shared/version.version="+version)
+	if err != nil {
+		return o, err
+	}
+	o.Config, err = moduleFolder(d, "olmv1", olmv1Module, "config/base")
+	return o, err
 }

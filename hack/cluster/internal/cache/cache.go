@@ -16,6 +16,7 @@ import (
 
 // Dirs are the folders of this program. Builds can be deleted and built again; Cluster has the data of the cluster.
 type Dirs struct {
+	Source  string // hack/cluster of the checkout that has this program in bin
 	Cache   string
 	Builds  string // one folder a build, named by what it is and its key
 	Cluster string
@@ -41,7 +42,16 @@ func Find() (Dirs, error) {
 	if err != nil {
 		return Dirs{}, err
 	}
-	return Under(cache), nil
+	program, err := os.Executable()
+	if err != nil {
+		return Dirs{}, err
+	}
+	d := Under(cache)
+	d.Source = filepath.Join(filepath.Dir(program), "..", "hack", "cluster")
+	if !host.Exists(d.Source) {
+		err = fmt.Errorf("%s does not exist: build this program with make, which puts it into bin of a checkout", d.Source)
+	}
+	return d, err
 }
 
 // Under returns the folders in one.
@@ -66,9 +76,9 @@ func (d Dirs) Programs() string { return filepath.Join(d.Etc, "programs") }
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (d Dirs) Kubeconfig() string { return filepath.Join(d.PKI(), "admin.conf") }
 
-// Build returns the folder of a build, which it builds once. make fills an empty folder, which is renamed to final
+// Build returns the folder of a build, which it builds once. make fills an empty folder, which gets its name
 // when it succeeds, so that an incomplete build is never used. Concurrent builds wait for each other.
-func (d Dirs) Build(name, key, what string, make func(dir, final string) error) (string, error) {
+func (d Dirs) Build(name, key, what string, make func(dir string) error) (string, error) {
 	final := filepath.Join(d.Builds, name+"-"+key)
 	if host.Exists(final) {
 		return final, nil
@@ -89,7 +99,7 @@ func (d Dirs) Build(name, key, what string, make func(dir, final string) error) 
 		return "", err
 	}
 	defer os.RemoveAll(part)
-	err = host.Step(what, func() error { return make(part, final) })
+	err = host.Step(what, func() error { return make(part) })
 	if err != nil {
 		return "", err
 	}

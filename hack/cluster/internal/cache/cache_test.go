@@ -35,7 +35,7 @@ func TestKeyIsOfWhatIsBuilt(t *testing.T) {
 func TestBuildRunsOnceAndIsNeverIncomplete(t *testing.T) {
 	d := Under(t.TempDir())
 	broken := errors.New("broken")
-	_, err := d.Build("thing", "1", "making a thing", func(dir, _ string) error {
+	_, err := d.Build("thing", "1", "making a thing", func(dir string) error {
 		write(t, dir, "half", "")
 		return broken
 	})
@@ -46,9 +46,9 @@ func TestBuildRunsOnceAndIsNeverIncomplete(t *testing.T) {
 
 	made := 0
 	for range 2 {
-		dir, err := d.Build("thing", "1", "making a thing", func(dir, final string) error {
+		dir, err := d.Build("thing", "1", "making a thing", func(dir string) error {
 			made++
-			write(t, dir, "whole", final)
+			write(t, dir, "whole", "")
 			return nil
 		})
 		if err != nil {
@@ -57,9 +57,6 @@ func TestBuildRunsOnceAndIsNeverIncomplete(t *testing.T) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) != 1 || entries[0].Name() != "whole" {
 			t.Errorf("the build holds %v, %v; want one file, whole", entries, err)
-		}
-		if content, err := os.ReadFile(filepath.Join(dir, "whole")); err != nil || string(content) != dir {
-			t.Errorf("the build ran for the folder %s, want %s: %v", content, dir, err)
 		}
 	}
 	if made != 1 {

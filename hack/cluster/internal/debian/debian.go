@@ -10,29 +10,53 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
 
-// Fetch unpacks packages of a suite, with the libraries that they depend on, into dir/root, which it returns. It doesn't
-// run their scripts, and omits their documents. Its files of APT are separate from the machine's own.
-func Fetch(suite, dir string, packages ...string) (root string, err error) {
-	if _, known := machines[runtime.GOARCH]; !known {
-		return "", fmt.Errorf("%s from Debian for %s: not known here", packages[0], runtime.GOARCH)
-	}
+// Fetch unpacks packages of a suite, with the libraries that they depend on, into dir/root. It doesn't run their scripts, and
+// omits their documents. Its files of APT are separate from the machine's own.
+func Fetch(suite, dir string, packages ...string) error {
 	s := apt{filepath.Join(dir, ".apt")}
 	defer os.RemoveAll(s.dir)
 	if err := s.open(suite); err != nil {
-		return "", fmt.Errorf("reading the lists of Debian %s: %w", suite, err)
+		return fmt.Errorf("reading the lists of Debian %s: %w", suite, err)
 	}
-	root = filepath.Join(dir, "root")
+	root := filepath.Join(dir, "root")
 	if err := s.unpack(root, packages); err != nil {
-		return "", fmt.Errorf("%s of Debian %s: %w", packages[0], suite, err)
+		return fmt.Errorf("%s of Debian %s: %w", packages[0], suite, err)
 	}
-	return root, os.RemoveAll(filepath.Join(root, "usr/share"))
+	for _, name := range []string{"bin", "lib", "lib64"} { // since Debian 13 another package has these links
+		if place := filepath.Join(root, name); !host.Exists(place) && host.Exists(filepath.Join(root, "usr", name)) {
+			if err := os.Symlink("usr/"+name, place); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(filepath.Join(root, "usr/share"))
+}
+
+// Install writes a script that runs usr/bin/program of dir/root with the linker and the libraries there, after the commands of
+// setup, for which root is that folder. It execs the program, so that process ID and signals are the program's. Install
+// tries it with some arguments, and returns what it prints.
+func Install(dir, name, program, setup string, trial ...string) (string, error) {
+	linkers, err := filepath.Glob(filepath.Join(dir, "root/lib/*/ld-linux-*"))
+	if err != nil || len(linkers) == 0 {
+		return "", fmt.Errorf("the packages of %s have no linker (%v)", program, err)
+	}
+	linker, libraries := filepath.Base(linkers[0]), filepath.Base(filepath.Dir(linkers[0]))
+	script := fmt.Sprintf(`#!/bin/sh
+root="${0%%/*}/root"
+%[1]s
+exec "$root/lib/%[2]s/%[3]s" --library-path "$root/usr/lib/%[2]s:$root/lib/%[2]s" "$root/usr/bin/%[4]s" "$@"
+`, setup, libraries, linker, program)
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		return "", err
+	}
+	return host.Output(exec.Command(path, trial...))
 }
 
 // apt runs APT with its files in a folder.

@@ -23,10 +23,10 @@ var olmTemplates = []string{
 	"0000_50_olm_13-operatorgroup-default.yaml",
 }
 
-// renderOLM renders OLM's chart as Helm does, with one image for all pods. deploy is the folder of that name in OLM's
-// module. The rendered manifests there are of an older release and do not start this one.
-func renderOLM(deploy, image string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(deploy, "chart", "values.yaml"))
+// renderOLM renders OLM's chart as Helm does, with one image for all pods. The rendered manifests beside the chart are of an older
+// release and do not start this one.
+func renderOLM(chart, image string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func renderOLM(deploy, image string) (string, error) {
 	var out strings.Builder
 	for _, name := range olmTemplates {
 		out.WriteString("---\n")
-		if err := renderTemplate(&out, filepath.Join(deploy, "chart", "templates", name), values); err != nil {
+		if err := renderTemplate(&out, filepath.Join(chart, "templates", name), values); err != nil {
 			return "", err
 		}
 		out.WriteString("\n")
@@ -57,7 +57,7 @@ func renderOLM(deploy, image string) (string, error) {
 	if rendered := out.String(); !strings.Contains(rendered, "<no value>") {
 		return rendered, nil
 	}
-	return "", fmt.Errorf("OLM's chart in %s asks for a value that its values.yaml does not have", deploy)
+	return "", fmt.Errorf("OLM's chart in %s asks for a value that its values.yaml does not have", chart)
 }
 
 func renderTemplate(out *strings.Builder, file string, values map[string]any) error {

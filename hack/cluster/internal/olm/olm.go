@@ -49,11 +49,11 @@ func apply(d cache.Dirs, o builds.OLM, image string) error {
 	if err := registry.PushLayout(o.Layout); err != nil {
 		return err
 	}
-	objects, err := renderOLM(o.Deploy, image)
+	objects, err := renderOLM(o.Chart, image)
 	if err != nil {
 		return err
 	}
-	if err := cluster.Apply(d, filepath.Join(o.Deploy, "chart", "crds"), ""); err != nil {
+	if err := cluster.Apply(d, filepath.Join(o.Chart, "crds"), ""); err != nil {
 		return err
 	}
 	return cluster.Apply(d, "-", objects)

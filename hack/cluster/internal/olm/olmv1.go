@@ -62,14 +62,14 @@ func V1Up(d cache.Dirs) error {
 // with the ServiceAccounts that extensions name.
 func installV1(d cache.Dirs, o builds.OLMv1, ca []byte) error {
 	for _, program := range []string{"catalogd", "operator-controller"} {
-		if err := cluster.Apply(d, filepath.Join(o.Dir, "config", program, "crd", "bases"), ""); err != nil {
+		if err := cluster.Apply(d, filepath.Join(o.Config, program, "crd", "bases"), ""); err != nil {
 			return err
 		}
 	}
 	if _, err := cluster.Kubectl(d, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
 		return err
 	}
-	webhook, err := catalogsWebhook(filepath.Join(o.Dir, "config"), ca)
+	webhook, err := catalogsWebhook(o.Config, ca)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	}
 	var script bytes.Buffer
 	err := template.Must(template.New("").Parse(v1Script)).Execute(&script, map[string]string{
-		"Root": filepath.Join(d.State, process.OLMv1), "Programs": o.Dir, "PKI": d.PKI(), "Kubeconfig": d.Kubeconfig(),
+		"Root": filepath.Join(d.State, process.OLMv1), "Programs": o.Programs, "PKI": d.PKI(), "Kubeconfig": d.Kubeconfig(),
 		"Namespace": olmv1Namespace, "Addr": network.First.Addr, "Registry": network.RegistryAddress(),
 		"WebhookPort": catalogsWebhookPort, "CatalogsHealthPort": catalogsHealthPort, "ExtensionsHealthPort": extensionsHealthPort,
 	})
