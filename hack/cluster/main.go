@@ -73,7 +73,7 @@ func plain(name, short string, do func(cache.Dirs) error) *cobra.Command {
 
 // onNode is a command for one node, by default node2.
 func onNode(name, short string, do func(cache.Dirs, network.Node) error) *cobra.Command {
-	return &cobra.Command{Use: name + " [NODE]", Short: short + fmt.Sprintf(" (node2 to node%d, default node2)", network.MaxNodes), Args: cobra.MaximumNArgs(1),
+	return &cobra.Command{Use: name + " [NODE]", Short: short + fmt.Sprintf(" (node2 to node%d, default node2)", len(network.Nodes)), Args: cobra.MaximumNArgs(1),
 		RunE: inDirs(func(d cache.Dirs, args []string) error {
 			n, err := network.Worker(append(args, "node2")[0])
 			if err != nil {

@@ -72,7 +72,7 @@ func startFirst(d cache.Dirs, b builds.Programs) error {
 		if err != nil {
 			return err
 		}
-		return network.LinkFirst(network.First, pid)
+		return network.LinkFirst(pid)
 	})
 }
 
@@ -97,7 +97,7 @@ func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time, do func(st
 		if since.IsZero() {
 			return nil
 		}
-		return deleteNodes(d, network.All()[1:]...) // workers of an earlier run stopped with it
+		return deleteNodes(d, network.Nodes[1:]...) // workers of an earlier run stopped with it
 	})
 }
 
@@ -106,7 +106,7 @@ func Down(d cache.Dirs, wipe bool) error {
 	if err := process.Stop(d, process.OLMv1); err != nil {
 		return err
 	}
-	for _, n := range slices.Backward(network.All()) { // workers before the control plane
+	for _, n := range slices.Backward(network.Nodes) { // workers before the control plane
 		if err := node.Kill(d, n); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func Status(d cache.Dirs) error {
 		fmt.Println("the cluster does not run")
 		return nil
 	}
-	for _, n := range network.All() {
+	for _, n := range network.Nodes {
 		if p, ok := process.Alive(d, n.Name); ok {
 			fmt.Printf("%s runs, process %d, pods in %s\n", n.Name, p.PID, n.Pods)
 		}

@@ -19,9 +19,6 @@ const (
 	linkNetwork    = "10.119.0.0/24" // between this machine and node1, and node1 and the others
 )
 
-// MaxNodes is the number of certificates for nodes.
-const MaxNodes = 5
-
 // Node is a node by its addresses.
 type Node struct {
 	Name    string
@@ -33,8 +30,13 @@ type Node struct {
 	Gateway string // the node's address in it
 }
 
-// Number returns the node of a number.
-func Number(n int) Node {
+// Nodes are all nodes that there can be. Each has certificates.
+var Nodes = []Node{number(1), number(2), number(3), number(4), number(5)}
+
+// First is the node with the control plane.
+var First = Nodes[0]
+
+func number(n int) Node {
 	return Node{
 		Name:    fmt.Sprintf("node%d", n),
 		Number:  n,
@@ -46,35 +48,21 @@ func Number(n int) Node {
 	}
 }
 
-// First is the node with the control plane.
-var First = Number(1)
-
 // Worker returns the node of a name, if it is one that can come and go.
 func Worker(name string) (Node, error) {
-	for n := 2; n <= MaxNodes; n++ {
-		if w := Number(n); w.Name == name {
-			return w, nil
+	for _, n := range Nodes[1:] {
+		if n.Name == name {
+			return n, nil
 		}
 	}
-	return Node{}, fmt.Errorf("%q is none of the nodes that can come and go, node2 to node%d", name, MaxNodes)
-}
-
-// All returns all nodes that there can be.
-func All() []Node {
-	var all []Node
-	for i := 1; i <= MaxNodes; i++ {
-		all = append(all, Number(i))
-	}
-	return all
+	return Node{}, fmt.Errorf("%q is none of the nodes that can come and go, node2 to node%d", name, len(Nodes))
 }
 
 // APIAddress is where the API server listens.
 func APIAddress() string { return net.JoinHostPort(First.Addr, "6443") }
 
-const registryPort = "5000"
-
 // RegistryAddress is the address of the registry for this machine and all nodes.
-func RegistryAddress() string { return net.JoinHostPort(First.Gateway, registryPort) }
+func RegistryAddress() string { return net.JoinHostPort(First.Gateway, "5000") }
 
 // Check returns an error when this machine is in one of the cluster's networks.
 func Check() error {
@@ -98,8 +86,9 @@ func Check() error {
 
 // LinkFirst connects node1, whose process 1 is pid, to this machine, and routes pods and Services there, so that
 // tests and an operator on this machine reach them.
-func LinkFirst(n Node, pid int) error {
-	return IP(
+func LinkFirst(pid int) error {
+	n := First
+	return ip(0,
 		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
 		"addr add "+n.Peer+"/30 dev "+n.Link,
 		"link set "+n.Link+" up",
@@ -112,22 +101,20 @@ func LinkFirst(n Node, pid int) error {
 // LinkWorker connects a node to node1, whose process 1 is first.
 func LinkWorker(n Node, pid, first int) error {
 	// The link of a lost node can stay on node1 for a moment.
-	_ = host.Run("nsenter", "-t", strconv.Itoa(first), "-n", "ip", "link", "del", n.Link)
-	if err := IP(fmt.Sprintf("link add %s netns %d type veth peer name eth0 netns %d", n.Link, first, pid)); err != nil {
-		return err
-	}
-	return ipIn(first,
+	_ = ip(first, "link del "+n.Link)
+	return ip(first,
+		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
 		"addr add "+n.Peer+"/30 dev "+n.Link,
 		"link set "+n.Link+" up",
 		"route replace "+n.Pods+" via "+n.Addr,
 	)
 }
 
-// IP runs commands of the program ip.
-func IP(commands ...string) error { return ipIn(0, commands...) }
+// Unlink removes the link of node1 with its routes, earlier than the kernel does after the end of the node.
+func Unlink() { _ = ip(0, "link del "+First.Link) }
 
-// ipIn runs commands of the program ip in the network of a process; 0 is this one.
-func ipIn(pid int, commands ...string) error {
+// ip runs commands of the program ip in the network of a process; 0 is this one.
+func ip(pid int, commands ...string) error {
 	for _, c := range commands {
 		words := strings.Fields("ip " + c)
 		if pid != 0 {

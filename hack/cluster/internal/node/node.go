@@ -43,7 +43,7 @@ func Start(d cache.Dirs, n network.Node) (int, error) {
 		return 0, err
 	}
 	v := values{
-		Dirs: d, Node: n, Conf: filepath.Join(d.Etc, n.Name), Cgroup: cgroup(n), Plugins: pluginDir(), Volumes: volumesDir, Pause: builds.PauseImage,
+		Dirs: d, Node: n, Conf: filepath.Join(d.Etc, n.Name), Cgroup: cgroup(n), Plugins: filepath.Dir(bridge), Volumes: volumesDir, Pause: builds.PauseImage,
 		Registry: network.RegistryAddress(), DNS: network.First.Gateway, PodNetwork: network.PodNetwork, ServiceNetwork: network.ServiceNetwork,
 		DataDirs: dataDirs,
 	}
@@ -74,7 +74,9 @@ func Kill(d cache.Dirs, n network.Node) error {
 	if err := process.Stop(d, n.Name); err != nil {
 		return err
 	}
-	_ = network.IP("link del " + n.Link) // of node1, with its routes: earlier than the kernel does
+	if n == network.First {
+		network.Unlink()
+	}
 	return removeCgroups(n)
 }
 

@@ -2,37 +2,27 @@ package node
 
 import (
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
 
+// bridge is one of the CNI plugins.
+const bridge = "/usr/lib/cni/bridge"
+
 // hostPrograms are the Debian packages of the programs that a node runs besides those built here.
 var hostPrograms = map[string]string{
-	"containerd": "containerd",
-	"runc":       "runc",
-	"ip":         "iproute2",
-	"nft":        "nftables",
-	"iptables":   "iptables", // the CNI plugin for host ports, and kubelet
-	"socat":      "socat",    // kubectl port-forward
-	"nsenter":    "util-linux",
-	"mount":      "mount",
-	"openssl":    "openssl",
-	// for the volumes of claims
-	"inotifywait": "inotify-tools",
-}
-
-var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
-
-// pluginDir returns the folder with the CNI plugins, "" without one.
-func pluginDir() string {
-	i := slices.IndexFunc(pluginDirs, func(dir string) bool { return host.Exists(filepath.Join(dir, "bridge")) })
-	if i < 0 {
-		return ""
-	}
-	return pluginDirs[i]
+	bridge:        "containernetworking-plugins",
+	"containerd":  "containerd",
+	"runc":        "runc",
+	"ip":          "iproute2",
+	"nft":         "nftables",
+	"iptables":    "iptables", // the CNI plugin for host ports, and kubelet
+	"socat":       "socat",    // kubectl port-forward
+	"nsenter":     "util-linux",
+	"mount":       "mount",
+	"openssl":     "openssl",
+	"inotifywait": "inotify-tools", // the volumes of claims
 }
 
 // InstallPackages installs the programs that nodes need and this machine lacks.
@@ -42,9 +32,6 @@ func InstallPackages() error {
 		if _, err := exec.LookPath(program); err != nil {
 			missing = append(missing, pkg)
 		}
-	}
-	if pluginDir() == "" {
-		missing = append(missing, "containernetworking-plugins")
 	}
 	if len(missing) == 0 {
 		return nil

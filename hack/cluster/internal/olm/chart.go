@@ -1,7 +1,6 @@
 package olm
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,23 +44,7 @@ func renderOLM(chart, image string) (string, error) {
 		old, _ := values[name].(map[string]any)
 		maps.Copy(old, changed)
 	}
-	var out strings.Builder
-	for _, name := range olmTemplates {
-		out.WriteString("---\n")
-		if err := renderTemplate(&out, filepath.Join(chart, "templates", name), values); err != nil {
-			return "", err
-		}
-		out.WriteString("\n")
-	}
-	// A missing value.
-	if rendered := out.String(); !strings.Contains(rendered, "<no value>") {
-		return rendered, nil
-	}
-	return "", fmt.Errorf("OLM's chart in %s asks for a value that its values.yaml does not have", chart)
-}
-
-func renderTemplate(out *strings.Builder, file string, values map[string]any) error {
-	functions := template.FuncMap{
+	t := template.New("").Funcs(template.FuncMap{
 		"toYaml": func(v any) (string, error) {
 			text, err := yaml.Marshal(v)
 			return strings.TrimSuffix(string(text), "\n"), err
@@ -70,10 +53,17 @@ func renderTemplate(out *strings.Builder, file string, values map[string]any) er
 			margin := strings.Repeat(" ", n)
 			return margin + strings.ReplaceAll(s, "\n", "\n"+margin)
 		},
+	})
+	var out strings.Builder
+	for _, name := range olmTemplates {
+		if _, err := t.ParseFiles(filepath.Join(chart, "templates", name)); err != nil {
+			return "", err
+		}
+		out.WriteString("---\n")
+		if err := t.ExecuteTemplate(&out, name, map[string]any{"Values": values}); err != nil {
+			return "", err
+		}
+		out.WriteString("\n")
 	}
-	t, err := template.New(filepath.Base(file)).Funcs(functions).ParseFiles(file)
-	if err != nil {
-		return err
-	}
-	return t.Execute(out, map[string]any{"Values": values})
+	return out.String(), nil
 }

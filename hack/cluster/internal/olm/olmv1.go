@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"text/template"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
@@ -44,11 +43,7 @@ func V1Up(d cache.Dirs) error {
 	if err != nil {
 		return err
 	}
-	ca, err := os.ReadFile(filepath.Join(d.PKI(), "ca.crt"))
-	if err != nil {
-		return err
-	}
-	if err := host.Step("installing OLM v1, "+o.Version, func() error { return installV1(d, o, ca) }); err != nil {
+	if err := host.Step("installing OLM v1, "+o.Version, func() error { return installV1(d, o) }); err != nil {
 		return err
 	}
 	err = host.Step("starting OLM v1", func() error { return startV1(d, o, first) })
@@ -60,7 +55,7 @@ func V1Up(d cache.Dirs) error {
 
 // installV1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
 // with the ServiceAccounts that extensions name.
-func installV1(d cache.Dirs, o builds.OLMv1, ca []byte) error {
+func installV1(d cache.Dirs, o builds.OLMv1) error {
 	for _, program := range []string{"catalogd", "operator-controller"} {
 		if err := cluster.Apply(d, filepath.Join(o.Config, program, "crd", "bases"), ""); err != nil {
 			return err
@@ -69,47 +64,21 @@ func installV1(d cache.Dirs, o builds.OLMv1, ca []byte) error {
 	if _, err := cluster.Kubectl(d, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
 		return err
 	}
-	webhook, err := catalogsWebhook(o.Config, ca)
+	webhook, err := os.ReadFile(filepath.Join(o.Config, "catalogd", "manager", "webhook", "manifests.yaml"))
 	if err != nil {
 		return err
 	}
-	return cluster.Apply(d, "-", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+olmv1Namespace+"\n---\n"+webhook)
+	ca, err := os.ReadFile(filepath.Join(d.PKI(), "ca.crt"))
+	if err != nil {
+		return err
+	}
+	// The API server calls catalogd's address, as there is no pod for a Service.
+	address := "url: https://" + onFirstNode(catalogsWebhookPort) + "$1\n    caBundle: " + base64.StdEncoding.EncodeToString(ca)
+	return cluster.Apply(d, "-", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+olmv1Namespace+"\n"+webhookService.ReplaceAllString(string(webhook), address))
 }
 
-// catalogsWebhook returns the configuration of the webhook with which catalogd labels a ClusterCatalog with its name.
-// The API server calls catalogd's address, as there is no pod for a Service.
-func catalogsWebhook(config string, ca []byte) (string, error) {
-	file := filepath.Join(config, "catalogd", "manager", "webhook", "manifests.yaml")
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	var c struct {
-		Metadata struct{ Name string }
-		Webhooks []struct {
-			ClientConfig map[string]any `yaml:"clientConfig"`
-			Rest         map[string]any `yaml:",inline"`
-		}
-		Rest map[string]any `yaml:",inline"`
-	}
-	if err := yaml.Unmarshal(content, &c); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
-	}
-	c.Metadata.Name = "catalogd-" + c.Metadata.Name // as OLM's own installation does
-	for i, w := range c.Webhooks {
-		service, _ := w.ClientConfig["service"].(map[string]any)
-		path, ok := service["path"].(string)
-		if !ok {
-			return "", fmt.Errorf("%s: a webhook has no path", file)
-		}
-		c.Webhooks[i].ClientConfig = map[string]any{
-			"url":      "https://" + onFirstNode(catalogsWebhookPort) + path,
-			"caBundle": base64.StdEncoding.EncodeToString(ca),
-		}
-	}
-	text, err := yaml.Marshal(c)
-	return string(text), err
-}
+// webhookService is where a webhook's configuration names a Service.
+var webhookService = regexp.MustCompile(`service:\n +name: .*\n +namespace: .*\n +path: (\S+)`)
 
 func onFirstNode(port string) string { return net.JoinHostPort(network.First.Addr, port) }
 
@@ -118,7 +87,7 @@ func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	if err := process.Stop(d, process.OLMv1); err != nil {
 		return err
 	}
-	if err := pki.Issue(d.PKI(), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
+	if err := pki.Issue(d.PKI(), pki.Identity{File: "catalogd", User: "catalogd", Names: "IP:" + network.First.Addr}); err != nil {
 		return err
 	}
 	var script bytes.Buffer

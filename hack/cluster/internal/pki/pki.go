@@ -4,7 +4,6 @@ package pki
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,14 +18,15 @@ type Identity struct {
 	File       string
 	User       string
 	Group      string
-	Server     []string // names and addresses it is reached under; nil for a client
+	Names      string // under which a server is reached, as openssl writes them
 	Kubeconfig bool
 }
 
 func identities() []Identity {
+	first := network.First
 	all := []Identity{
-		{File: "apiserver", User: "kube-apiserver", Server: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-			"kubernetes.default.svc.cluster.local", "127.0.0.1", network.First.Addr, network.First.Gateway, network.APIServiceIP}},
+		{File: "apiserver", User: "kube-apiserver", Names: "DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc," +
+			"DNS:kubernetes.default.svc.cluster.local,IP:127.0.0.1,IP:" + first.Addr + ",IP:" + first.Gateway + ",IP:" + network.APIServiceIP},
 		{File: "apiserver-kubelet-client", User: "kube-apiserver-kubelet-client", Group: "system:masters"},
 		{File: "front-proxy", User: "front-proxy-client"},
 		{File: "admin", User: "kubernetes-admin", Group: "system:masters", Kubeconfig: true},
@@ -35,11 +35,10 @@ func identities() []Identity {
 		{File: "proxy", User: "system:kube-proxy", Kubeconfig: true},
 		{File: "coredns", User: "coredns", Group: "system:masters", Kubeconfig: true},
 	}
-	for i := 1; i <= network.MaxNodes; i++ {
-		n := network.Number(i)
+	for _, n := range network.Nodes {
 		all = append(all,
 			Identity{File: n.Name, User: "system:node:" + n.Name, Group: "system:nodes", Kubeconfig: true},
-			Identity{File: n.Name + "-server", User: n.Name, Server: []string{n.Name, n.Addr, "127.0.0.1"}})
+			Identity{File: n.Name + "-server", User: n.Name, Names: "DNS:" + n.Name + ",IP:" + n.Addr + ",IP:127.0.0.1"})
 	}
 	return all
 }
@@ -75,20 +74,13 @@ func Create(dir string) error {
 
 // Issue writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf into a folder, signed by its authority.
 func Issue(dir string, id Identity) error {
-	subject, extensions := "/CN="+id.User, []string{"keyUsage=digitalSignature", "extendedKeyUsage=clientAuth"}
+	subject := "/CN=" + id.User
 	if id.Group != "" {
 		subject = "/O=" + id.Group + subject
 	}
-	if id.Server != nil {
-		var names []string
-		for _, s := range id.Server {
-			if net.ParseIP(s) != nil {
-				names = append(names, "IP:"+s)
-			} else {
-				names = append(names, "DNS:"+s)
-			}
-		}
-		extensions = []string{"keyUsage=digitalSignature", "extendedKeyUsage=serverAuth", "subjectAltName=" + strings.Join(names, ",")}
+	extensions := []string{"keyUsage=digitalSignature", "extendedKeyUsage=clientAuth,serverAuth"}
+	if id.Names != "" {
+		extensions = append(extensions, "subjectAltName="+id.Names)
 	}
 	file, ca := filepath.Join(dir, id.File), filepath.Join(dir, "ca")
 	if err := certificate(file, []string{"-CA", ca + ".crt", "-CAkey", ca + ".key"}, subject, extensions...); err != nil || !id.Kubeconfig {
