@@ -29,8 +29,12 @@ $` + cache.Variable + `, by default memcached-operator in the user's cache folde
 		plain("up", "start the cluster, or finish a start that was cut short", locked(cluster.Up)),
 		down(),
 		plain("status", "print what runs, and where its logs are", cluster.Status),
-		logs(),
-		plain("kubeconfig", "print the path of the cluster's kubeconfig", printKubeconfig),
+		&cobra.Command{Use: "logs COMPONENT", Short: "print the log of a component of node1, such as kube-apiserver or audit", Args: cobra.ExactArgs(1),
+			RunE: inDirs(func(d cache.Dirs, args []string) error { return cluster.Logs(d, args[0]) })},
+		plain("kubeconfig", "print the path of the cluster's kubeconfig", func(d cache.Dirs) error {
+			_, err := fmt.Println(d.Kubeconfig())
+			return err
+		}),
 		env(),
 		group("node", "start and stop more nodes",
 			onNode("add", "start a node", cluster.AddNode),
@@ -79,16 +83,8 @@ func onNode(name, short string, do func(cache.Dirs, network.Node) error) *cobra.
 			if err != nil {
 				return err
 			}
-			if err := process.CanRun(); err != nil {
-				return err
-			}
 			return locked(func(d cache.Dirs) error { return do(d, n) })(d)
 		})}
-}
-
-func logs() *cobra.Command {
-	return &cobra.Command{Use: "logs COMPONENT", Short: "print the log of a component of node1, such as kube-apiserver or audit", Args: cobra.ExactArgs(1),
-		RunE: inDirs(func(d cache.Dirs, args []string) error { return cluster.Logs(d, args[0]) })}
 }
 
 func down() *cobra.Command {
@@ -108,9 +104,4 @@ func locked(do func(cache.Dirs) error) func(cache.Dirs) error {
 		defer unlock()
 		return do(d)
 	}
-}
-
-func printKubeconfig(d cache.Dirs) error {
-	_, err := fmt.Println(d.Kubeconfig())
-	return err
 }

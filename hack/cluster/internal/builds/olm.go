@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	olmModule    = "github.com/operator-framework/operator-lifecycle-manager"
-	olmImageName = "registry.local/olm"
-	// olmImageLayout changes with the way OLM's image is built.
-	olmImageLayout = "3"
-
+	olmModule   = "github.com/operator-framework/operator-lifecycle-manager"
 	olmv1Module = "github.com/operator-framework/operator-controller"
+
+	olmImage = "registry.local/olm:1"
+	// olmImageLayout changes with the way OLM's image is built.
+	olmImageLayout = "4"
 )
 
 // OLM is a build of OLM.
@@ -46,26 +46,20 @@ func NewOLM(d cache.Dirs) (OLM, error) {
 		return o, err
 	}
 	o.Layout, err = d.Build("olm-image", cache.Key(olmImageLayout, programs, memcached), "making OLM's image", func(to string) error {
-		r := olmRecipe(filepath.Join(programs, "bin"), filepath.Join(memcached, ".busybox"))
-		r.Ref = o.tag()
+		bin, busybox := filepath.Join(programs, "bin"), filepath.Join(memcached, ".busybox")
+		// Of all pods of OLM: its operators, jobs that unpack bundles, and catalogs.
+		r := image.Recipe{
+			Ref:    olmImage,
+			Config: v1.Config{Entrypoint: []string{"/bin/olm"}, User: "1001:1001"},
+			Files:  map[string]string{"bin/cp": busybox, "bin/grpc_health_probe": filepath.Join(bin, "grpc-health-probe")},
+		}
+		for _, p := range []string{"olm", "catalog", "copy-content", "cpb", "opm"} {
+			r.Files["bin/"+p] = filepath.Join(bin, p)
+		}
 		return image.WriteLayout(to, r)
 	})
 	return o, err
 }
-
-// olmRecipe returns the image of all pods of OLM: its operators, jobs that unpack bundles, and catalogs.
-func olmRecipe(bin, busybox string) image.Recipe {
-	r := image.Recipe{
-		Config: v1.Config{Entrypoint: []string{"/bin/olm"}, User: "1001:1001"},
-		Files:  map[string]string{"bin/cp": busybox, "bin/grpc_health_probe": filepath.Join(bin, "grpc-health-probe")},
-	}
-	for _, p := range []string{"olm", "catalog", "copy-content", "cpb", "opm"} {
-		r.Files["bin/"+p] = filepath.Join(bin, p)
-	}
-	return r
-}
-
-func (o OLM) tag() string { return olmImageName + ":" + o.Version }
 
 // Image returns the name of OLM's image with its digest. A node then never runs an older build, and OLM does not pull
 // it at each start.
@@ -74,7 +68,7 @@ func (o OLM) Image() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return o.tag() + "@" + manifests[0].Digest.String(), nil
+	return olmImage + "@" + manifests[0].Digest.String(), nil
 }
 
 // OLMv1 is a build of catalogd, which serves catalogs, and operator-controller, which installs from them.

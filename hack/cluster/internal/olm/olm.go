@@ -3,8 +3,13 @@ package olm
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
@@ -38,7 +43,11 @@ func Up(d cache.Dirs) error {
 	if err := do("installing OLM "+o.Version, func() error { return apply(d, o, image) }); err != nil {
 		return err
 	}
-	if err := do("waiting for OLM to be available", func() error { return wait(d) }); err != nil {
+	err = do("waiting for OLM to be available", func() error {
+		_, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "rollout", "status", "deployment/olm-operator", "deployment/catalog-operator", "--timeout=2m")
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%w\nsee kubectl -n %s describe pods", err, olmNamespace)
 	}
 	_, err = fmt.Fprintf(os.Stderr, "OLM %s %s, in namespace %s\n", o.Version, state, olmNamespace)
@@ -59,7 +68,60 @@ func apply(d cache.Dirs, o builds.OLM, image string) error {
 	return cluster.Apply(d, "-", objects)
 }
 
-func wait(d cache.Dirs) error {
-	_, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "rollout", "status", "deployment/olm-operator", "deployment/catalog-operator", "--timeout=2m")
-	return err
+// olmTemplates are the files of OLM's chart that are installed. The others are for a package server, the catalog of
+// operatorhub.io, OpenShift, Prometheus, and network policies, which this cluster does not enforce.
+var olmTemplates = []string{
+	"0000_50_olm_00-namespace.yaml",
+	"0000_50_olm_02-olm-operator.serviceaccount.yaml",
+	"0000_50_olm_03-olmconfig.yaml",
+	"0000_50_olm_07-olm-operator.deployment.yaml",
+	"0000_50_olm_08-catalog-operator.deployment.yaml",
+	"0000_50_olm_09-aggregated.clusterrole.yaml",
+	"0000_50_olm_13-operatorgroup-default.yaml",
+}
+
+// renderOLM renders OLM's chart as Helm does, with one image for all pods. The rendered manifests beside the chart are of an older
+// release and do not start this one.
+func renderOLM(chart, image string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return "", err
+	}
+	values["namespace"], values["catalog_namespace"] = olmNamespace, olmNamespace
+	ours := map[string]any{"ref": image, "pullPolicy": "IfNotPresent"}
+	for name, changed := range map[string]map[string]any{
+		"namespace_psa": {"enforceLevel": "restricted"},
+		"olm":           {"image": ours},
+		// commandArgs would name the image of an obsolete kind of catalog.
+		"catalog": {"image": ours, "opmImageArgs": "--opmImage=" + image, "commandArgs": ""},
+	} {
+		old, _ := values[name].(map[string]any)
+		maps.Copy(old, changed)
+	}
+	t := template.New("").Funcs(template.FuncMap{
+		"toYaml": func(v any) (string, error) {
+			text, err := yaml.Marshal(v)
+			return strings.TrimSuffix(string(text), "\n"), err
+		},
+		"indent": func(n int, s string) string {
+			margin := strings.Repeat(" ", n)
+			return margin + strings.ReplaceAll(s, "\n", "\n"+margin)
+		},
+	})
+	var out strings.Builder
+	for _, name := range olmTemplates {
+		if _, err := t.ParseFiles(filepath.Join(chart, "templates", name)); err != nil {
+			return "", err
+		}
+		out.WriteString("---\n")
+		if err := t.ExecuteTemplate(&out, name, map[string]any{"Values": values}); err != nil {
+			return "", err
+		}
+		out.WriteString("\n")
+	}
+	return out.String(), nil
 }
