@@ -5,19 +5,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/crane"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/spf13/cobra"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
@@ -33,14 +28,14 @@ func load() *cobra.Command {
 		return cobra.ExactArgs(2)(c, args)
 	}
 	c.RunE = inDirs(func(d cache.Dirs, args []string) (err error) {
-		if _, ok := process.Alive(d, network.First.Name); !ok {
-			return cluster.ErrNotRunning
+		if _, err := cluster.Running(d); err != nil {
+			return err
 		}
 		var img v1.Image
 		if *dir != "" {
 			img, err = image.FromFolders(v1.Config{Labels: *labels}, *dir)
 		} else {
-			img, err = tarball.ImageFromPath(args[1], nil)
+			img, err = crane.Load(args[1])
 		}
 		if err != nil {
 			return err
@@ -68,16 +63,7 @@ func buildImage() *cobra.Command {
 	archive := flags.StringP("output", "o", "", "archive to write, as docker save does")
 	flags.BoolVar(&source.LocalBase, "local-base", false, "replace the base image by names of users, a /tmp and this machine's certificates")
 	flags.StringToStringVar(&source.Arguments, "build-arg", nil, "NAME=VALUE of an ARG, may be repeated")
-	for _, name := range []string{"tag", "output"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
-	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		tag, err := name.NewTag(*reference)
-		if err != nil {
-			return err
-		}
 		if source.Context = args[0]; source.Dockerfile == "" {
 			source.Dockerfile = filepath.Join(source.Context, "Dockerfile")
 		}
@@ -89,7 +75,7 @@ func buildImage() *cobra.Command {
 			if err := os.MkdirAll(filepath.Dir(*archive), 0o755); err != nil {
 				return err
 			}
-			return tarball.WriteToFile(*archive, tag, img)
+			return crane.Save(img, *reference, *archive)
 		})
 	}
 	return c
@@ -99,17 +85,12 @@ func buildImage() *cobra.Command {
 func pushImage() *cobra.Command {
 	return &cobra.Command{Use: "push TAR REF", Short: "push an image archive to the registry that REF names", Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			archive, reference := args[0], args[1]
-			ref, err := name.ParseReference(reference)
+			img, err := crane.Load(args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("reading %s, which make must build first: %w", args[0], err)
 			}
-			img, err := tarball.ImageFromPath(archive, nil)
-			if err != nil {
-				return fmt.Errorf("reading %s, which make must build first: %w", archive, err)
-			}
-			if err := remote.Write(ref, img, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-				return fmt.Errorf("pushing %s: %w", reference, err)
+			if err := crane.Push(img, args[1]); err != nil {
+				return fmt.Errorf("pushing %s: %w", args[1], err)
 			}
 			return nil
 		}}

@@ -33,18 +33,16 @@ func Up(d cache.Dirs) error {
 		return err
 	}
 	var since time.Time
-	do, state := host.Quietly, "runs already"
 	if _, found := process.Alive(d, network.First.Name); !found {
 		since = time.Now()
-		do, state = host.Step, "runs"
 		if err := startFirst(d, b); err != nil {
 			return err
 		}
 	}
-	if err := waitForCluster(d, b, since, do); err != nil {
+	if err := waitForCluster(d, b, since); err != nil {
 		return fmt.Errorf("%w\nlogs are in %s", err, d.Logs)
 	}
-	fmt.Fprintf(os.Stderr, "the cluster %s: export KUBECONFIG=%s\n", state, d.Kubeconfig())
+	fmt.Fprintf(os.Stderr, "the cluster runs: export KUBECONFIG=%s\n", d.Kubeconfig())
 	return nil
 }
 
@@ -77,17 +75,17 @@ func startFirst(d cache.Dirs, b builds.Programs) error {
 }
 
 // waitForCluster waits until pods can run, and loads the images. since is the start of node1, zero if it ran before.
-func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time, do func(string, func() error) error) error {
-	if err := do("waiting for the API server", func() error { return waitReady(d) }); err != nil {
+func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time) error {
+	if err := host.Step("waiting for the API server", func() error { return waitReady(d) }); err != nil {
 		return err
 	}
 	if err := Apply(d, "-", storageClass); err != nil {
 		return err
 	}
-	if err := do("loading images", func() error { return registry.PushLayout(b.Images) }); err != nil {
+	if err := host.Step("loading images", func() error { return registry.PushLayout(b.Images) }); err != nil {
 		return err
 	}
-	return do("waiting for "+network.First.Name+" to be ready", func() error {
+	return host.Step("waiting for "+network.First.Name+" to be ready", func() error {
 		if err := waitNode(d, network.First.Name, since); err != nil {
 			return err
 		}
@@ -121,14 +119,20 @@ func Down(d cache.Dirs, wipe bool) error {
 	return nil
 }
 
-// ErrNotRunning is returned for what needs a cluster that runs.
-var ErrNotRunning = errors.New("the cluster does not run: start it with up")
+// Running returns process 1 of node1, or an error for what needs a cluster that runs.
+func Running(d cache.Dirs) (pid int, err error) {
+	pid, ok := process.Alive(d, network.First.Name)
+	if !ok {
+		err = errors.New("the cluster does not run: start it with up")
+	}
+	return pid, err
+}
 
 // AddNode starts a node. A node that was killed returns with its data.
 func AddNode(d cache.Dirs, n network.Node) error {
-	first, ok := process.Alive(d, network.First.Name)
-	if !ok {
-		return ErrNotRunning
+	first, err := Running(d)
+	if err != nil {
+		return err
 	}
 	return host.Step("starting "+n.Name, func() error {
 		var since time.Time
@@ -138,7 +142,7 @@ func AddNode(d cache.Dirs, n network.Node) error {
 			if err != nil {
 				return err
 			}
-			if err := network.LinkWorker(n, pid, first.PID); err != nil {
+			if err := network.LinkWorker(n, pid, first); err != nil {
 				return err
 			}
 		}
@@ -161,12 +165,12 @@ func Status(d cache.Dirs) error {
 		return nil
 	}
 	for _, n := range network.Nodes {
-		if p, ok := process.Alive(d, n.Name); ok {
-			fmt.Printf("%s runs, process %d, pods in %s\n", n.Name, p.PID, n.Pods)
+		if pid, ok := process.Alive(d, n.Name); ok {
+			fmt.Printf("%s runs, process %d, pods in %s\n", n.Name, pid, n.Pods)
 		}
 	}
-	if p, ok := process.Alive(d, process.OLMv1); ok {
-		fmt.Printf("OLM v1 runs, process %d\n", p.PID)
+	if pid, ok := process.Alive(d, process.OLMv1); ok {
+		fmt.Printf("OLM v1 runs, process %d\n", pid)
 	}
 	fmt.Printf("logs are in %s\nKUBECONFIG=%s\n", d.Logs, d.Kubeconfig())
 	return nil

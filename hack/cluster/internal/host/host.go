@@ -27,9 +27,6 @@ func Step(what string, do func() error) error {
 	return nil
 }
 
-// Quietly does a step without a report.
-func Quietly(_ string, do func() error) error { return do() }
-
 // Run runs a program. The error contains the last lines of its output.
 func Run(program string, args ...string) error {
 	_, err := Output(exec.Command(program, args...))

@@ -14,11 +14,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/crane"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
 )
@@ -164,26 +162,15 @@ func (b *builder) from(words []string) (err error) {
 		}
 		return nil
 	}
-	b.base, b.config, err = fetch(reference)
-	return err
-}
-
-// fetch returns a base image and its configuration.
-func fetch(reference string) (v1.Image, v1.Config, error) {
-	ref, err := name.ParseReference(reference)
-	if err != nil {
-		return nil, v1.Config{}, err
+	if b.base, err = crane.Pull(reference, crane.WithPlatform(&v1.Platform{OS: "linux", Architecture: runtime.GOARCH})); err != nil {
+		return fmt.Errorf("fetching the base image: %w", err)
 	}
-	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	img, err := remote.Image(ref, remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithPlatform(platform))
+	file, err := b.base.ConfigFile()
 	if err != nil {
-		return nil, v1.Config{}, fmt.Errorf("fetching the base image: %w", err)
+		return fmt.Errorf("reading the base image's configuration: %w", err)
 	}
-	file, err := img.ConfigFile()
-	if err != nil {
-		return nil, v1.Config{}, fmt.Errorf("reading the base image's configuration: %w", err)
-	}
-	return img, *file.Config.DeepCopy(), nil
+	b.config = *file.Config.DeepCopy()
+	return nil
 }
 
 // compile runs a step of a stage that compiles. Paths of the stage are paths below b.root.

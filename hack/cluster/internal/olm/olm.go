@@ -15,8 +15,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
@@ -24,8 +22,8 @@ const olmNamespace = "olm"
 
 // Up installs OLM in the running cluster. It can be repeated.
 func Up(d cache.Dirs) error {
-	if _, ok := process.Alive(d, network.First.Name); !ok {
-		return cluster.ErrNotRunning
+	if _, err := cluster.Running(d); err != nil {
+		return err
 	}
 	o, err := builds.NewOLM(d)
 	if err != nil {
@@ -35,23 +33,17 @@ func Up(d cache.Dirs) error {
 	if err != nil {
 		return err
 	}
-	do, state := host.Step, "runs"
-	const images = "-o=jsonpath={.items[*].spec.template.spec.containers[*].image}"
-	if running, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "get", "deployments", images); err == nil && running == image+" "+image {
-		do, state = host.Quietly, "runs already"
-	}
-	if err := do("installing OLM "+o.Version, func() error { return apply(d, o, image) }); err != nil {
+	if err := host.Step("installing OLM "+o.Version, func() error { return apply(d, o, image) }); err != nil {
 		return err
 	}
-	err = do("waiting for OLM to be available", func() error {
+	err = host.Step("waiting for OLM to be available", func() error {
 		_, err := cluster.Kubectl(d, "", "--namespace="+olmNamespace, "rollout", "status", "deployment/olm-operator", "deployment/catalog-operator", "--timeout=2m")
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%w\nsee kubectl -n %s describe pods", err, olmNamespace)
 	}
-	_, err = fmt.Fprintf(os.Stderr, "OLM %s %s, in namespace %s\n", o.Version, state, olmNamespace)
-	return err
+	return nil
 }
 
 func apply(d cache.Dirs, o builds.OLM, image string) error {

@@ -35,9 +35,9 @@ var v1Script string
 
 // V1Up starts OLM v1 beside the running cluster, again if it runs.
 func V1Up(d cache.Dirs) error {
-	first, ok := process.Alive(d, network.First.Name)
-	if !ok {
-		return cluster.ErrNotRunning
+	first, err := cluster.Running(d)
+	if err != nil {
+		return err
 	}
 	o, err := builds.NewOLMv1(d)
 	if err != nil {
@@ -83,7 +83,7 @@ var webhookService = regexp.MustCompile(`service:\n +name: .*\n +namespace: .*\n
 func onFirstNode(port string) string { return net.JoinHostPort(network.First.Addr, port) }
 
 // startV1 starts OLM v1 in the network of node1, and waits until it is ready.
-func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
+func startV1(d cache.Dirs, o builds.OLMv1, first int) error {
 	if err := process.Stop(d, process.OLMv1); err != nil {
 		return err
 	}

@@ -46,8 +46,8 @@ func Start(d cache.Dirs, name, script string) (pid int, err error) {
 }
 
 // StartBeside runs a script as process 1 of a PID namespace in the network of another process.
-func StartBeside(d cache.Dirs, other ID, name, script string) error {
-	_, err := start(d, name, script, syscall.CLONE_NEWPID, "nsenter", "-t", strconv.Itoa(other.PID), "-n")
+func StartBeside(d cache.Dirs, pid int, name, script string) error {
+	_, err := start(d, name, script, syscall.CLONE_NEWPID, "nsenter", "-t", strconv.Itoa(pid), "-n")
 	return err
 }
 
@@ -77,9 +77,9 @@ func start(d cache.Dirs, name, script string, namespaces uintptr, by ...string) 
 	return cmd.Process.Pid, remember(d, name, cmd.Process.Pid)
 }
 
-// ID is process 1 of a node, or of OLM v1. Process IDs are reused, so the start time, in clock ticks since boot,
+// identity is process 1 of a node, or of OLM v1. Process IDs are reused, so the start time, in clock ticks since boot,
 // identifies it.
-type ID struct {
+type identity struct {
 	PID   int
 	Start string
 }
@@ -87,15 +87,15 @@ type ID struct {
 // File returns the path of what is remembered with a name.
 func File(d cache.Dirs, name string) string { return filepath.Join(d.State, name+".json") }
 
-// Alive returns the process 1 that was remembered with a name, and whether it runs.
-func Alive(d cache.Dirs, name string) (ID, bool) {
-	var p ID
+// Alive returns the process ID of the process 1 that was remembered with a name, and whether it runs.
+func Alive(d cache.Dirs, name string) (pid int, ok bool) {
+	var p identity
 	content, err := os.ReadFile(File(d, name))
 	if err != nil || json.Unmarshal(content, &p) != nil {
-		return ID{}, false
+		return 0, false
 	}
 	start, err := startTime(p.PID)
-	return p, err == nil && start == p.Start
+	return p.PID, err == nil && start == p.Start
 }
 
 // CheckAlive returns an error, which waiting does not fix, when the process 1 with a name does not run.
@@ -112,7 +112,7 @@ func remember(d cache.Dirs, name string, pid int) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(ID{PID: pid, Start: start})
+	content, err := json.Marshal(identity{PID: pid, Start: start})
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func startTime(pid int) (string, error) {
 
 // Stop kills a process 1, and with it its namespace, waits for its end and forgets it.
 func Stop(d cache.Dirs, name string) error {
-	if p, ok := Alive(d, name); ok {
-		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+	if pid, ok := Alive(d, name); ok {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return err
 		}
 	}

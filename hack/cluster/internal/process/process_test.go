@@ -26,8 +26,8 @@ func TestProcessIdentity(t *testing.T) {
 	if err := remember(d, node, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if p, ok := Alive(d, node); !ok || p.PID != cmd.Process.Pid {
-		t.Errorf("running: %+v, %t", p, ok)
+	if pid, ok := Alive(d, node); !ok || pid != cmd.Process.Pid {
+		t.Errorf("running: %d, %t", pid, ok)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

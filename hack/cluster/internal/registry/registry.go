@@ -4,9 +4,9 @@ package registry
 import (
 	"fmt"
 
+	"github.com/google/go-containerregistry/pkg/crane"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
@@ -19,11 +19,7 @@ func Push(ref string, img v1.Image) error {
 	if err != nil {
 		return err
 	}
-	ours, err := name.NewTag(network.RegistryAddress()+"/"+tag.RepositoryStr()+":"+tag.TagStr(), name.Insecure)
-	if err != nil {
-		return err
-	}
-	if err := remote.Write(ours, img); err != nil {
+	if err := crane.Push(img, network.RegistryAddress()+"/"+tag.RepositoryStr()+":"+tag.TagStr(), crane.Insecure); err != nil {
 		return fmt.Errorf("pushing %s: %w", ref, err)
 	}
 	return nil
