@@ -121,9 +121,7 @@ func programKey(d cache.Dirs, name, folder, ldflags string, links []string) (str
 
 // sourceKey returns the key of the sources of the module in a folder, of the version of Go that builds it, and of more inputs.
 func sourceKey(dir string, inputs ...string) (string, error) {
-	cmd := exec.Command("go", "env", "GOVERSION")
-	cmd.Dir = dir
-	version, err := host.Output(cmd)
+	version, err := goCommand(dir, "env", "GOVERSION")
 	if err != nil {
 		return "", err
 	}
@@ -131,11 +129,16 @@ func sourceKey(dir string, inputs ...string) (string, error) {
 }
 
 func goBuild(dir, out, pkg string, flags ...string) error {
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", out, pkg)...)
+	_, err := goCommand(dir, append(append([]string{"build"}, flags...), "-o", out, pkg)...)
+	return err
+}
+
+// goCommand runs the Go of the module in a folder, for programs of this machine without C.
+func goCommand(dir string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
-	_, err := host.Output(cmd)
-	return err
+	return host.Output(cmd)
 }
 
 // openPGPTag makes programs that pull images check signatures in Go, without a C library.
@@ -173,10 +176,7 @@ func PrometheusCRDs(d cache.Dirs) (string, error) {
 
 // moduleFolder returns a folder in the sources of a module that the one in a folder of d.Source requires.
 func moduleFolder(d cache.Dirs, requiring, module, folder string) (string, error) {
-	cmd := exec.Command("go", "mod", "download", "-json", module)
-	cmd.Dir = filepath.Join(d.Source, requiring)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := host.Output(cmd)
+	out, err := goCommand(filepath.Join(d.Source, requiring), "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
 	}

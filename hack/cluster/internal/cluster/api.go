@@ -81,13 +81,3 @@ func waitAdmission(d cache.Dirs) error {
 		return err
 	})
 }
-
-// deleteNodes deletes Node objects, if they exist.
-func deleteNodes(d cache.Dirs, nodes ...network.Node) error {
-	args := []string{"delete", "node", "--ignore-not-found"}
-	for _, n := range nodes {
-		args = append(args, n.Name)
-	}
-	_, err := Kubectl(d, "", args...)
-	return err
-}

@@ -95,7 +95,9 @@ func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time) error {
 		if since.IsZero() {
 			return nil
 		}
-		return deleteNodes(d, network.Nodes[1:]...) // workers of an earlier run stopped with it
+		// Workers of an earlier run stopped with it.
+		_, err := Kubectl(d, "", "delete", "nodes", "--field-selector=metadata.name!="+network.First.Name)
+		return err
 	})
 }
 
@@ -155,7 +157,8 @@ func RemoveNode(d cache.Dirs, n network.Node) error {
 	if err := node.Kill(d, n); err != nil {
 		return err
 	}
-	return deleteNodes(d, n)
+	_, err := Kubectl(d, "", "delete", "node", "--ignore-not-found", n.Name)
+	return err
 }
 
 // Status prints which processes run. kubectl shows the rest.

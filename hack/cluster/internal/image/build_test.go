@@ -86,9 +86,6 @@ CMD ["-v"]
 	if got := strings.Join(append(config.Entrypoint, config.Cmd...), " "); got != "/start now -v" {
 		t.Errorf("it runs %q", got)
 	}
-	if file.OS != "linux" || file.Architecture == "" {
-		t.Errorf("the platform is %s/%s", file.OS, file.Architecture)
-	}
 	modes, _ := files(t, img)
 	want := map[string]int64{"manifests/csv.yaml": 0o644, "bin/run": 0o755, "start": 0o755, "both/run": 0o755, "both/csv.yaml": 0o644}
 	if !maps.Equal(modes, want) {
@@ -126,9 +123,6 @@ USER 65532:65532
 	}
 	if !strings.Contains(contents["one"], "v9.8.7-test") || strings.Contains(contents["two"], "v9.8.7-test") {
 		t.Error("the linker's flags were not those of the Dockerfile")
-	}
-	if len(contents["one"]) >= len(contents["two"]) {
-		t.Error("the program with symbols removed is not smaller")
 	}
 }
 
