@@ -65,13 +65,7 @@ func startFirst(d cache.Dirs, b builds.Programs) error {
 			return err
 		}
 	}
-	return host.Step("starting "+network.First.Name, func() error {
-		pid, err := node.Start(d, network.First)
-		if err != nil {
-			return err
-		}
-		return network.LinkFirst(pid)
-	})
+	return host.Step("starting "+network.First.Name, func() error { return node.Start(d, network.First, 0) })
 }
 
 // waitForCluster waits until pods can run, and loads the images. since is the start of node1, zero if it ran before.
@@ -140,11 +134,7 @@ func AddNode(d cache.Dirs, n network.Node) error {
 		var since time.Time
 		if _, ok := process.Alive(d, n.Name); !ok {
 			since = time.Now()
-			pid, err := node.Start(d, n)
-			if err != nil {
-				return err
-			}
-			if err := network.LinkWorker(n, pid, first); err != nil {
+			if err := node.Start(d, n, first); err != nil {
 				return err
 			}
 		}

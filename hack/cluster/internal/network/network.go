@@ -84,30 +84,24 @@ func Check() error {
 	return nil
 }
 
-// LinkFirst connects node1, whose process 1 is pid, to this machine, and routes pods and Services there, so that
-// tests and an operator on this machine reach them.
-func LinkFirst(pid int) error {
-	n := First
-	return ip(0,
-		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
-		"addr add "+n.Peer+"/30 dev "+n.Link,
-		"link set "+n.Link+" up",
-		"route replace "+PodNetwork+" via "+n.Addr,
-		"route replace "+ServiceNetwork+" via "+n.Addr,
-		"route replace "+linkNetwork+" via "+n.Addr,
-	)
-}
-
-// LinkWorker connects a node to node1, whose process 1 is first.
-func LinkWorker(n Node, pid, first int) error {
-	// The link of a lost node can stay on node1 for a moment.
+// Link connects a node, whose process 1 is pid, to node1, whose process 1 is first. It connects node1 itself to this machine, and
+// routes pods and Services there, so that tests and an operator on this machine reach them.
+func Link(n Node, pid, first int) error {
+	routes := []string{n.Pods}
+	if n == First {
+		first, routes = 0, []string{PodNetwork, ServiceNetwork, linkNetwork}
+	}
+	// The link of a lost node can stay for a moment.
 	_ = ip(first, "link del "+n.Link)
-	return ip(first,
-		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
-		"addr add "+n.Peer+"/30 dev "+n.Link,
-		"link set "+n.Link+" up",
-		"route replace "+n.Pods+" via "+n.Addr,
-	)
+	commands := []string{
+		"link add " + n.Link + " type veth peer name eth0 netns " + strconv.Itoa(pid),
+		"addr add " + n.Peer + "/30 dev " + n.Link,
+		"link set " + n.Link + " up",
+	}
+	for _, route := range routes {
+		commands = append(commands, "route replace "+route+" via "+n.Addr)
+	}
+	return ip(first, commands...)
 }
 
 // Unlink removes the link of node1 with its routes, earlier than the kernel does after the end of the node.

@@ -37,11 +37,11 @@ type values struct {
 	DataDirs                                                                         []string
 }
 
-// Start starts a node's process 1, which then waits for its link, and returns its process ID.
-func Start(d cache.Dirs, n network.Node) (int, error) {
+// Start starts a node and connects it to node1, whose process 1 is first.
+func Start(d cache.Dirs, n network.Node, first int) error {
 	// A node that exited leaves them.
 	if err := removeCgroups(n); err != nil {
-		return 0, err
+		return err
 	}
 	v := values{
 		Dirs: d, Node: n, Conf: filepath.Join(d.Etc, n.Name), Cgroup: cgroup(n), Plugins: filepath.Dir(bridge), Volumes: volumesDir, Pause: builds.PauseImage,
@@ -61,9 +61,13 @@ func Start(d cache.Dirs, n network.Node) (int, error) {
 		return errors.Join(t.Execute(&content, v), os.WriteFile(path, content.Bytes(), 0o644))
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return process.Start(d, n.Name, filepath.Join(v.Conf, "init.sh"))
+	pid, err := process.Start(d, n.Name, filepath.Join(v.Conf, "init.sh"))
+	if err != nil {
+		return err
+	}
+	return network.Link(n, pid, first)
 }
 
 // Kill stops a node at once: all its processes, mounts and interfaces end with its process 1. It keeps the nodes of
