@@ -13,7 +13,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
 // load pushes an image to the cluster's registry: an archive, or a folder as its only layer.
@@ -40,7 +39,7 @@ func load() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := registry.Push(args[0], img); err != nil {
+		if err := cluster.Push(args[0], img); err != nil {
 			return err
 		}
 		digest, err := img.Digest()

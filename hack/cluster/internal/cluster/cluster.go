@@ -17,7 +17,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/node"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/pki"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
 // Up starts the cluster. It can be repeated, also after an interruption.
@@ -76,7 +75,7 @@ func waitForCluster(d cache.Dirs, b builds.Programs, since time.Time) error {
 	if err := Apply(d, "-", storageClass); err != nil {
 		return err
 	}
-	if err := host.Step("loading images", func() error { return registry.PushLayout(b.Images) }); err != nil {
+	if err := host.Step("loading images", func() error { return PushLayout(b.Images) }); err != nil {
 		return err
 	}
 	return host.Step("waiting for "+network.First.Name+" to be ready", func() error {

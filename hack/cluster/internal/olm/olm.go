@@ -15,7 +15,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
 const olmNamespace = "olm"
@@ -47,7 +46,7 @@ func Up(d cache.Dirs) error {
 }
 
 func apply(d cache.Dirs, o builds.OLM, image string) error {
-	if err := registry.PushLayout(o.Layout); err != nil {
+	if err := cluster.PushLayout(o.Layout); err != nil {
 		return err
 	}
 	objects, err := renderOLM(o.Chart, image)
