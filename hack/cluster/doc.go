@@ -5,7 +5,7 @@
 // node's programs (internal/node/conf/init.sh). The host's firewall, mounts and processes stay unchanged, and killing that
 // process stops the whole node, which is also how the tests lose one.
 //
-//	this machine ── mco0 ── node1 ── mco2 ── node2
+//	this machine ── mco1 ── node1 ── mco2 ── node2
 //	                          ├ cni0: pods of node1; DNS and registry listen on its address
 //	                          └ routes for pods, Services and the other nodes
 //

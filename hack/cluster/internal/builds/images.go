@@ -10,7 +10,7 @@ import (
 )
 
 // PauseImage keeps the namespaces of every pod.
-const PauseImage = "registry.local/pause:1"
+const PauseImage = "registry.local/pause:2"
 
 // imagesLayout changes with the way the images are built.
 const imagesLayout = "4"
@@ -36,8 +36,8 @@ func images(d cache.Dirs) (string, error) {
 			all = append(all, image.Recipe{
 				Ref: "docker.io/library/memcached:" + v,
 				// The user is memcached's in its official image.
-				Config: v1.Config{Entrypoint: []string{"memcached"}, User: "11211:11211", ExposedPorts: map[string]struct{}{"11211/tcp": {}}},
-				Root:   filepath.Join(memcached, v, "root"),
+				Config:  v1.Config{Entrypoint: []string{"memcached"}, User: "11211:11211", ExposedPorts: map[string]struct{}{"11211/tcp": {}}},
+				Folders: []string{filepath.Join(memcached, v, "root")},
 			})
 		}
 		return image.WriteLayout(to, all...)

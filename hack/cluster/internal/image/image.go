@@ -71,13 +71,13 @@ func pack(folders []string) ([]byte, error) {
 	return packed, nil
 }
 
-// Recipe describes an image: files (place in the image → file here) over a folder or over nothing.
+// Recipe describes an image.
 type Recipe struct {
-	Ref    string
-	Config v1.Config
-	Files  map[string]string
-	Links  map[string]string // place in the image → what it points to
-	Root   string
+	Ref     string
+	Config  v1.Config
+	Files   map[string]string // place in the image → file here
+	Links   map[string]string // place in the image → what it points to
+	Folders []string          // more contents of its root
 }
 
 func (r Recipe) make() (v1.Image, error) {
@@ -99,11 +99,7 @@ func (r Recipe) make() (v1.Image, error) {
 			return nil, err
 		}
 	}
-	folders := []string{work}
-	if r.Root != "" {
-		folders = append(folders, r.Root)
-	}
-	return FromFolders(r.Config, folders...)
+	return FromFolders(r.Config, append([]string{work}, r.Folders...)...)
 }
 
 //go:embed base
