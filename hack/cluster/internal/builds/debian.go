@@ -94,7 +94,7 @@ func Memcached(d cache.Dirs) (string, error) {
 	return d.Build("memcached", cache.Key(inputs...), what, func(dir string) error {
 		for _, s := range suites {
 			if err := fetchMemcached(dir, s.name, s.version, packages); err != nil {
-				return fmt.Errorf("memcached of Debian %s: %w", s.name, err)
+				return err
 			}
 		}
 		return nil
@@ -112,7 +112,8 @@ func fetchMemcached(dir, suite, want string, packages []string) error {
 	}
 	version := versionPattern.FindString(out)
 	if want != "" && version != want {
-		return fmt.Errorf("the mirror has %s, and the tests need %s: use another mirror, or change the suites and the tests that name the version", version, want)
+		return fmt.Errorf("the Debian mirror has memcached %s in %s, and the tests need %s: use another mirror, or change the suites and the tests that name the version",
+			version, suite, want)
 	}
 	if err := os.Rename(filepath.Join(work, "root/bin/busybox"), filepath.Join(dir, ".busybox")); err != nil {
 		return err
