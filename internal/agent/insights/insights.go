@@ -211,17 +211,11 @@ func (c *keyCounts) text(took time.Duration, skipped int64) []byte {
 		fmt.Fprintf(&out, "; memcached did not report %d more", skipped)
 	}
 	fmt.Fprintf(&out, "\n%8s %7s %6s  %s\n", "READS", "SHARE", "HITS", "KEY")
-	names := make([]string, 0, len(c.keys))
-	for key := range c.keys {
-		names = append(names, key)
+	counts := map[string]int{}
+	for key, k := range c.keys {
+		counts[key] = k.count
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if n := c.keys[b].count - c.keys[a].count; n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
-	for _, key := range names[:min(len(names), topKeys)] {
+	for _, key := range most(counts, topKeys) {
 		k := c.keys[key]
 		if quoted := strconv.Quote(key); len(quoted) > len(key)+2 { // it could control a terminal
 			key = quoted
@@ -265,23 +259,33 @@ func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the connections of memcached: %w", err)
 	}
-	hosts, total := make([]string, 0, len(holders)), 0
+	counts, total := map[string]int{}, 0
 	for host, h := range holders {
-		hosts, total = append(hosts, host), total+h.connections
+		counts[host] = h.connections
+		total += h.connections
 	}
-	slices.SortFunc(hosts, func(a, b string) int {
-		if n := holders[b].connections - holders[a].connections; n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%d connections of %d addresses\n%11s %8s %12s  %s\n", total, len(hosts), "CONNECTIONS", "IDLE>1m", "LONGEST IDLE", "ADDRESS")
-	for _, host := range hosts[:min(len(hosts), topClients)] {
+	fmt.Fprintf(&out, "%d connections of %d addresses\n%11s %8s %12s  %s\n", total, len(holders), "CONNECTIONS", "IDLE>1m", "LONGEST IDLE", "ADDRESS")
+	for _, host := range most(counts, topClients) {
 		h := holders[host]
 		fmt.Fprintf(&out, "%11d %8d %12s  %s\n", h.connections, h.idle, time.Duration(h.longest)*time.Second, host)
 	}
 	return out.Bytes(), nil
+}
+
+// most returns at most n names, those with the largest counts first.
+func most(counts map[string]int, n int) []string {
+	names := make([]string, 0, len(counts))
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if n := counts[b] - counts[a]; n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	return names[:min(len(names), n)]
 }
 
 // Print prints an answer of the agent that runs in the same container, to "hotkeys", "sample" or "connections".
