@@ -8,7 +8,7 @@ run() {
 	while true; do
 		local status=0
 		"${@:2}" >>"$logs/$1.log" 2>&1 || status=$?
-		echo "$(date +%T) $1 exited with status $status: starting it again"
+		echo "$(date +%T) $1 exited with status $status: starting it again" || true # on a full disk too
 		sleep 0.5 # limits the load of a program that can't start
 	done &
 }
