@@ -37,7 +37,7 @@ if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 else # version 1 has a tree for each controller
 	for tasks in /sys/fs/cgroup/*/tasks; do
 		group="${tasks%/tasks}/{{.Cgroup}}"
-		mkdir "$group"
+		mkdir -p "$group" # cpu and cpuacct may be links to one tree
 		# A new cpuset group is empty, and nothing can run in it.
 		for file in cpuset.cpus cpuset.mems; do
 			[ ! -e "$group/$file" ] || cat "${tasks%/tasks}/$file" >"$group/$file"
