@@ -40,7 +40,7 @@ type values struct {
 // Start starts a node and connects it to node1, whose process 1 is first.
 func Start(d cache.Dirs, n network.Node, first int) error {
 	// A node that exited leaves them.
-	if err := removeCgroups(n); err != nil {
+	if err := removeCgroups(cgroups, n); err != nil {
 		return err
 	}
 	v := values{
@@ -82,17 +82,20 @@ func Kill(d cache.Dirs, n network.Node) error {
 	if n == network.First {
 		network.Unlink()
 	}
-	return removeCgroups(n)
+	return removeCgroups(cgroups, n)
 }
 
 // cgroup returns the control group of all pods of a node.
 func cgroup(n network.Node) string { return "memcached-operator-" + n.Name }
 
-// removeCgroups removes control groups, which outlive their processes. The kernel empties a group a moment after its last
-// process exits. Its files can't be removed, and its folders can.
-func removeCgroups(n network.Node) error {
+const cgroups = "/sys/fs/cgroup"
+
+// removeCgroups removes control groups below root, which outlive their processes. In version 1 there is one for each controller.
+// Deeper groups of the name are those of clusters in containers. The kernel empties a group a moment after its last process exits.
+// Its files can't be removed, and its folders can.
+func removeCgroups(root string, n network.Node) error {
 	return host.WaitFor(func() error {
-		return host.Run("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/"+cgroup(n)+"*", "-delete")
+		return host.Run("find", root, "-depth", "-type", "d", "-regex", root+`/\([^/]*/\)?`+cgroup(n)+`\(/.*\)?`, "-delete")
 	})
 }
 
