@@ -104,7 +104,6 @@ func Down(d cache.Dirs, wipe bool) error {
 			return err
 		}
 	}
-	node.RemoveMountPoints()
 	if wipe {
 		if err := os.RemoveAll(d.Cluster); err != nil {
 			return err

@@ -71,18 +71,24 @@ func Start(d cache.Dirs, n network.Node, first int) error {
 }
 
 // Kill stops a node at once: all its processes, mounts and interfaces end with its process 1. It keeps the nodes of
-// another cache folder.
+// another cache folder, and the folders that they mount their data on.
 func Kill(d cache.Dirs, n network.Node) error {
 	if !host.Exists(process.File(d, n.Name)) {
 		return nil
 	}
-	if err := process.Stop(d, n.Name); err != nil {
+	if err := process.End(d, n.Name); err != nil {
 		return err
 	}
-	if n == network.First {
+	if n == network.First { // the last one
 		network.Unlink()
+		for _, dir := range append(dataDirs, volumesDir) {
+			_ = os.Remove(dir) // fails when it is not empty; it takes what a node mounted on it along
+		}
 	}
-	return removeCgroups(cgroups, n)
+	if err := removeCgroups(cgroups, n); err != nil {
+		return err
+	}
+	return os.Remove(process.File(d, n.Name)) // last, so that a run that was cut short is made up for
 }
 
 // cgroup returns the control group of all pods of a node.
@@ -97,13 +103,6 @@ func removeCgroups(root string, n network.Node) error {
 	return host.WaitFor(func() error {
 		return host.Run("find", root, "-depth", "-type", "d", "-regex", root+`/\([^/]*/\)?`+cgroup(n)+`\(/.*\)?`, "-delete")
 	})
-}
-
-// RemoveMountPoints removes the folders that nodes mount their data on, unless they are in use.
-func RemoveMountPoints() {
-	for _, dir := range append(dataDirs, volumesDir) {
-		_ = os.Remove(dir) // fails when it is not empty
-	}
 }
 
 // bridge is one of the CNI plugins.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
 )
@@ -33,5 +34,15 @@ func TestControlGroupsOfOtherClustersStay(t *testing.T) {
 		if host.Exists(filepath.Join(root, own)) {
 			t.Errorf("%s stays", own)
 		}
+	}
+}
+
+// They may be those of a cluster of another cache folder, whose nodes lose what they mounted on a folder that is removed.
+func TestMountPointsOfAClusterThatWasNotStartedHereStay(t *testing.T) {
+	before := dataDirs
+	t.Cleanup(func() { dataDirs = before })
+	dataDirs = []string{t.TempDir()}
+	if err := Kill(cache.Under(t.TempDir()), network.First); err != nil || !host.Exists(dataDirs[0]) {
+		t.Errorf("%s is removed (%v)", dataDirs[0], err)
 	}
 }

@@ -134,8 +134,8 @@ func startTime(pid int) (string, error) {
 	return fields[19], nil
 }
 
-// Stop kills a process 1, and with it its namespace, waits for its end and forgets it.
-func Stop(d cache.Dirs, name string) error {
+// End kills a process 1, and with it its namespace, and waits for its end.
+func End(d cache.Dirs, name string) error {
 	if pid, ok := Alive(d, name); ok {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return err
@@ -149,6 +149,14 @@ func Stop(d cache.Dirs, name string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("ending %s: %w", name, err)
+	}
+	return nil
+}
+
+// Stop kills a process 1 and forgets it.
+func Stop(d cache.Dirs, name string) error {
+	if err := End(d, name); err != nil {
+		return err
 	}
 	return os.RemoveAll(File(d, name))
 }
