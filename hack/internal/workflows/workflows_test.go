@@ -183,9 +183,9 @@ func TestReleaseIsLatestWhenItIsCompleteAndItsJobsCanRunAgain(t *testing.T) {
 	must.Run(t, source, "git", "bundle", "create", built+"/commit.bundle", "HEAD~1..HEAD", "v1.1.0")
 	must.Run(t, built, "touch", append(plugin, manifest, "notes.md", "artifacthub-repo.yml", state+"/release")...)
 
-	order := []string{"publish", "attest", "chart", "latest"} // "build" is before them
-	if len(release.Jobs) != len(order)+1 {
-		t.Fatalf("the workflow has %d jobs, of which this test runs %q", len(release.Jobs), order)
+	order := []string{"publish", "attest", "chart", "latest"}
+	if first := release.Jobs[order[0]]; len(release.Jobs) != len(order)+1 || first.Needs != "build" {
+		t.Fatalf("the workflow has %d jobs, of which this test runs %q after build; the first waits for %v", len(release.Jobs), order, first.Needs)
 	}
 	for i, name := range order {
 		for _, before := range order[:i] {
