@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	for _, do := range atEnd {
 		if err := do(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			code = 1
 		}
 	}
 	os.Exit(code)
