@@ -67,7 +67,10 @@ func Start(d cache.Dirs, n network.Node, first int) error {
 	if err != nil {
 		return err
 	}
-	return network.Link(n, pid, first)
+	if err := network.Link(n, pid, first); err != nil {
+		return errors.Join(err, process.CheckAlive(d, n.Name)) // why process 1 exited
+	}
+	return nil
 }
 
 // Kill stops a node at once: all its processes, mounts and interfaces end with its process 1. It keeps the nodes of

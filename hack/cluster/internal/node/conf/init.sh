@@ -75,7 +75,7 @@ run containerd containerd -c "$conf/containerd.toml"
 {{if eq .Number 1 -}}
 # kube-controller-manager creates a folder for each claim, which belongs to root, and Kubernetes does not apply a pod's fsGroup to it.
 open_volumes() {
-	inotifywait -mq -e create --format %f {{.Volumes}} | while read -r volume; do chmod 777 "{{.Volumes}}/$volume"; done
+	inotifywait -mq -e create {{.Volumes}} | while read -r _; do chmod 777 {{.Volumes}}/* || true; done # one may be deleted just now
 }
 run volumes open_volumes
 # A power cut may cost this cluster its data.
@@ -118,4 +118,3 @@ run kubelet "$programs/kubernetes/kubelet" \
 	{{if ne .Number 1}}--node-labels=memcached-operator.io/worker= --register-with-taints=memcached-operator.io/worker=:NoSchedule # for pods that want it
 {{end}}
 run kube-proxy "$programs/kubernetes/kube-proxy" --config="$conf/kube-proxy.yaml" --hostname-override={{.Name}}
-wait
