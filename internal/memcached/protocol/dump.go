@@ -88,6 +88,8 @@ const (
 	// crawlerTimeout is how long a dump waits for the LRU crawler. The agent enables it again within 10 s after a client has
 	// disabled it.
 	crawlerTimeout = 20 * time.Second
+	// growthPauses are how many pauses a dump waits until memcached grows its hash table: with -o no_hashexpand, it never does.
+	growthPauses = 250
 )
 
 // Dump visits all items over a connection of its own, and starts again while memcached is busy, or for crawlerTimeout while
@@ -120,23 +122,30 @@ func (s Server) dump(ctx context.Context, timeout time.Duration, visit func(List
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	bounded := &BoundedConn{Conn: conn, ReadTimeout: timeout, WriteTimeout: timeout}
-	if _, err := io.WriteString(bounded, "stats\r\n"); err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(bounded, MaxLine)
-	general, err := ReadStats(r)
-	if err != nil {
-		return err
-	}
-	return ReadDump(bounded, r, general, visit)
+	return ReadDump(bounded, bufio.NewReaderSize(bounded, MaxLine), visit)
 }
 
-// ReadDump visits all items, unless the stats that were just read show that memcached crawls, or that a dump could stop it:
-// ErrBusy. memcached has an answer for the first too, but while the client of another dump doesn't read, the thread that gets
-// the request stands still with all its connections. w and r are of one connection.
-func ReadDump(w io.Writer, r *bufio.Reader, general Stats, visit func(Listed) error) error {
-	if general.int("lru_crawler_running") != 0 || general.growsNext() {
-		return ErrBusy
+// ReadDump visits all items, unless the stats show that memcached crawls: ErrBusy. memcached has an answer for that too, but
+// while the client of another dump doesn't read, the thread that gets the request stands still with all its connections. If a
+// dump could stop memcached, it waits before. w and r are of one connection.
+func ReadDump(w io.Writer, r *bufio.Reader, visit func(Listed) error) error {
+	for n := range growthPauses {
+		if n > 0 {
+			time.Sleep(busyPause)
+		}
+		if _, err := io.WriteString(w, "stats\r\n"); err != nil {
+			return err
+		}
+		general, err := ReadStats(r)
+		if err != nil {
+			return err
+		}
+		if general.int("lru_crawler_running") != 0 {
+			return ErrBusy
+		}
+		if !general.growsNext() {
+			break
+		}
 	}
 	if _, err := io.WriteString(w, DumpRequest); err != nil {
 		return err

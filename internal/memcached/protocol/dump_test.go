@@ -169,6 +169,30 @@ func TestDumpWaitsUntilTheHashTableHasGrown(t *testing.T) {
 	}
 }
 
+// growing is an old memcached that never grows its hash table, as with -o no_hashexpand.
+type growing struct{ answers bytes.Buffer }
+
+func (g *growing) Write(request []byte) (int, error) {
+	if string(request) == DumpRequest {
+		g.answers.WriteString("key=a exp=-1 la=1 cas=2 fetch=no cls=1 size=64\r\nEND\r\n")
+	} else {
+		g.answers.WriteString("STAT version 1.6.18\r\nSTAT curr_items 98305\r\nSTAT hash_power_level 16\r\nEND\r\n")
+	}
+	return len(request), nil
+}
+
+func (g *growing) Read(p []byte) (int, error) { return g.answers.Read(p) }
+
+func TestDumpOfAHashTableThatNeverGrows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, n := &growing{}, 0
+		if err := ReadDump(g, bufio.NewReader(g), func(Listed) error { n++; return nil }); n != 1 || err != nil {
+			t.Errorf("%d items, %v", n, err)
+		}
+	})
+}
+
 func TestDumpStops(t *testing.T) {
 	t.Parallel()
 	errEnd := errors.New("end")

@@ -33,7 +33,7 @@ func TestItemExpiresOnTimeHoweverLongACopyTakes(t *testing.T) {
 			source.at("mg", items/2, wait)
 		},
 		"the shard stops before it is read, and clients change it": func(_ *setup, source, _ *shard) {
-			source.at("stats", 3, func() { touch(source); wait() })
+			source.at("stats", 4, func() { touch(source); wait() })
 		},
 		"the shard answers while its clock stands still, and clients change it": func(_ *setup, source, _ *shard) {
 			source.at("lru_crawler", 1, func() { source.Freeze(); touch(source); wait() })

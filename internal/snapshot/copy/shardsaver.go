@@ -185,7 +185,7 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	return protocol.ReadDump(c, c.r, c.stats, func(listed protocol.Listed) error {
+	return protocol.ReadDump(c, c.r, func(listed protocol.Listed) error {
 		if string(listed.Key) == agentwire.DiscoveryItem {
 			return nil // the agent's own, whose addresses would be wrong elsewhere
 		}
