@@ -107,7 +107,7 @@ func (s *Size) recommend(of ShardSize) {
 	s.Reason = of.Reason
 	switch direction, known := directions[of.Reason]; {
 	case s.MemoryBytes > 0 && known && cmp.Compare(whole, has) != direction:
-		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; %q says what they wait for", "kubectl memcached why "+s.Name)
+		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; \"kubectl memcached why %s -n %s\" says what they wait for", s.Name, s.Namespace)
 		return
 	case s.MemoryBytes <= 0 || whole == has:
 		s.Sentence = of.ReasonText

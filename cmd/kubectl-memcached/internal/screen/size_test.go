@@ -49,7 +49,7 @@ func TestSizeIsThatOfTheShardThatNeedsMost(t *testing.T) {
 		"all need less":             {[]string{unused, less}, "42Mi instead of 64Mi a shard, 84Mi instead of 128Mi in all: the items that clients use need less memory", `"42Mi"`},
 		"one needs all of it":       {[]string{unused, enough}, "the memory is enough", ""},
 		"one needs more":            {[]string{unused, early}, "80Mi instead of 64Mi a shard, 160Mi instead of 128Mi in all: memcached evicts items that clients would read again", `"80Mi"`},
-		"the spec has less already": {[]string{bytes("Enough", 128)}, `no recommendation: not all shards have spec.memory yet; "kubectl memcached why cache" says`, ""},
+		"the spec has less already": {[]string{bytes("Enough", 128)}, `no recommendation: not all shards have spec.memory yet; "kubectl memcached why cache -n shop" says`, ""},
 		"the spec has more already": {[]string{bytes("EvictedEarly", 50)}, "not all shards have spec.memory yet", ""},
 		"the spec has that already": {[]string{bytes("WritesRefused", 64)}, "not all shards have spec.memory yet", ""},
 		"the spec has too little":   {[]string{bytes("Unused", 70)}, "not all shards have spec.memory yet", ""},
