@@ -113,7 +113,7 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 		if s.NoPod = job.Status.Failed == 0; s.NoPod && obs.Now.Sub(s.Since) >= startGrace {
 			s.Stage, s.Reason = Stuck, v1beta1.ReasonJobCannotStart
 			s.Message = fmt.Sprintf("Job %s gets no pod, for example because of a quota or an admission policy. "+
-				"See kubectl describe job %[1]s", job.Name)
+				"See kubectl describe job %[1]s -n %s", job.Name, job.Namespace)
 		}
 		if s.NoPod && obs.Rejection != nil {
 			s.Stage, s.Reason, s.Message = Stuck, v1beta1.ReasonJobCannotStart, fmt.Sprintf("the API server rejects the pod of Job %s: %s", job.Name, obs.Rejection)
@@ -180,8 +180,8 @@ func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration)
 	case pod.Spec.NodeName == "":
 		return "no scheduler has processed it"
 	default:
-		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s exists and can be mounted: kubectl describe pod %s",
-			pod.Spec.NodeName, age.Truncate(time.Second*30), requirement(store), pod.Name)
+		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s exists and can be mounted: kubectl describe pod %s -n %s",
+			pod.Spec.NodeName, age.Truncate(time.Second*30), requirement(store), pod.Name, pod.Namespace)
 	}
 }
 

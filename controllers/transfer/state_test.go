@@ -18,7 +18,7 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // jobObservation returns a Job of that age with these pods, the newest first.
 func jobObservation(age time.Duration, edit func(*batchv1.Job), pods ...corev1.Pod) JobObservation {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "backup-u", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup-u", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	if edit != nil {
 		edit(job)
 	}
@@ -27,7 +27,7 @@ func jobObservation(age time.Duration, edit func(*batchv1.Job), pods ...corev1.P
 
 // pod returns a pod of that age.
 func pod(age time.Duration, phase corev1.PodPhase, state corev1.ContainerState, edits ...func(*corev1.Pod)) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup-u-x", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup-u-x", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	p.Spec.NodeName = "node1"
 	p.Status.Phase = phase
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: state}}
@@ -108,10 +108,10 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 			obs.Rejection = errNotAllowed
 			return obs
 		}(), Stuck, v1beta1.ReasonJobCannotStart, errNotAllowed.Error(), time.Second},
-		"it gets no pod":                                    {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
+		"it gets no pod":                                    {jobObservation(time.Minute, nil), Stuck, v1beta1.ReasonJobCannotStart, "kubectl describe job backup-u -n shop", time.Minute},
 		"it has no pod between tries":                       {jobObservation(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1beta1.ReasonStarting, "no pod yet", time.Hour},
 		"its pod starts":                                    {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1beta1.ReasonStarting, "is starting", time.Second},
-		"its volume is not mounted":                         {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1beta1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists", time.Minute},
+		"its volume is not mounted":                         {jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1beta1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots exists and can be mounted: kubectl describe pod backup-u-x -n shop", time.Minute},
 		"its claim is missing":                              {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1beta1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
 		"its Secret is missing":                             {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1beta1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
 		"its image cannot be pulled":                        {jobObservation(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1beta1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
