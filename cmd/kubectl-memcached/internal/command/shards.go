@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 					}
 				}
 				if err := p.restartShard(cmd.Context(), c, m, name, wait, timeout); err != nil {
+					if left := names[i+1:]; len(left) > 0 {
+						err = fmt.Errorf("%w; not restarted: %s", err, strings.Join(left, ", "))
+					}
 					return err
 				}
 			}
@@ -111,7 +115,7 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 		if s.RestartAnnotation == value && s.Ready {
 			fmt.Fprintf(p.streams.Out, "%s has restarted: %s\n", s.Name, screen.Start(s))
 			if s.StartResult == v1beta1.StartCold { // what has lost its items is likely to do so elsewhere
-				return fmt.Errorf("shard %s started without its items, so no other shard is restarted: \"kubectl describe memcached %s -n %s\" shows the event that says why", s.Name, m.Name, m.Namespace)
+				return fmt.Errorf("shard %s started without its items: \"kubectl describe memcached %s -n %s\" shows the event that says why", s.Name, m.Name, m.Namespace)
 			}
 			return nil
 		}
