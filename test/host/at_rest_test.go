@@ -25,8 +25,6 @@ const (
 	restWindow = 5 * time.Minute
 	// eventsWithin bounds how long the events of their creation may take after the status, which the operator writes first.
 	eventsWithin = 30 * time.Second
-	// operatorMemory is what the operator may take, in bytes, while they are there.
-	operatorMemory = 64 << 20
 )
 
 // rest is the namespace of idle Memcacheds, and since when nothing may be written to them.

@@ -151,6 +151,9 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	}
 }
 
+// operatorMemory is what the operator may take, in bytes, while the idle Memcacheds are there.
+const operatorMemory = 64 << 20
+
 func TestOperatorUsesAtMost64MiB(t *testing.T) {
 	s := atRest(t)
 	// Garbage is collected and returned to the system within minutes, and an operator that has just started has little.
