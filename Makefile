@@ -282,7 +282,7 @@ not-by-olm: ready
 
 ##@ OLM
 
-bundle: manifests ## Generate and validate bundle/, and generate charts/, config/samples/olmv1 and dist/install.yaml.
+bundle: manifests ## Generate and validate bundle/, generate dist/install.yaml, and update charts/ and config/samples/olmv1.
 	$(HACK) ./bundle $(VERSION) $(BUNDLED_IMG) $(SCORECARD_IMG) $(RELEASED)
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
