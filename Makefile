@@ -4,8 +4,6 @@ VERSION ?= 1.2.0
 RELEASED ?= 2026-11-27T19:45:58Z
 DIGEST ?=
 
-# As config/ names the operator's image.
-RELEASED_IMG = ghcr.io/memcached-operator/memcached-operator
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 # As the bundle names it.
@@ -24,22 +22,16 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL ?= kubectl
 ignore-not-found ?= false
-# How images come to the cluster in KUBECONFIG: kind, k3d, or push to IMAGE_TAG_BASE. Empty: the cluster can pull them.
-LOAD ?=
+# LOAD is how images come to the cluster in KUBECONFIG: kind, k3d, or push to IMAGE_TAG_BASE. Empty: the cluster can pull them.
 # The versions of memcached that are tested on the cluster in KUBECONFIG.
 MEMCACHED_VERSIONS ?= 1.6.18 1.6.38 1.6.45
-ARGS ?=
 # ARGS for a shell, word by word: expressions contain | and parentheses.
 QUOTED_ARGS = $(foreach word,$(ARGS),'$(subst ','\'',$(word))')
-FUZZTIME ?= 20s
-SOAK ?= 10m
-FROM ?= 1
 
 # What the prose check reads: files or directories of Markdown and Go.
 PROSE ?= README.md CONTRIBUTING.md SECURITY.md MAINTAINERS.md CHANGELOG.md docs charts config/manifests/bases api cmd controllers internal hack test bench main.go
 
 SHELL := /bin/bash
-
 # One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
 # hack/cluster/internal/builds has the same flags. "go test" vets nothing, since test-vet and test-lint do.
 export CGO_ENABLED := 0
@@ -65,11 +57,7 @@ STATIC_BUILD = go build -ldflags '$(LINK)'
 AGENT_BUILD = go build -ldflags '$(LINK) -X runtime.godebugDefault=disablethp=1' -tags nethttpomithttp2
 
 # After eval "$(make -s env)", KUBECONFIG names the local cluster, which make still starts and loads images into.
-ifneq ($(MEMCACHED_OPERATOR_CLUSTER),)
-ifeq ($(KUBECONFIG),$(shell $(MEMCACHED_OPERATOR_CLUSTER) kubeconfig))
-KUBECONFIG :=
-endif
-endif
+KUBECONFIG := $(filter-out $(if $(MEMCACHED_OPERATOR_CLUSTER),$(shell $(MEMCACHED_OPERATOR_CLUSTER) kubeconfig)),$(KUBECONFIG))
 
 # $(call with,SETS) builds what tests need and adds it to the environment of a recipe: an API server (api), memcached
 # (process), programs that use it (peers), or the local cluster with kubectl (cluster). $(TOOLS) is the cluster, and $(ON_CLUSTER) too, unless
@@ -89,11 +77,9 @@ no_tests = ! -name '*_test.go'
 pulled = $(and $(KUBECONFIG),$(if $(LOAD),,pulled))
 USED_IMG = $(eval USED_IMG := $(IMG)$(if $(pulled),,-$(shell $(call hash,$(SOURCES),$(no_tests)))))$(USED_IMG)
 
-# The scorecard's image, with such a hash.
+# The images of the scorecard's tests, of the other tests, and of the demo's client, with such a hash.
 SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/internal test/scorecard
-USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES),$(no_tests)))))$(USED_SCORECARD_IMG)
-
-# The images in which the tests and the demo's client run.
+USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(pulled),,-$(shell $(call hash,$(SCORECARD_SOURCES),$(no_tests)))))$(USED_SCORECARD_IMG)
 E2E_SOURCES = $(SOURCES) config/crd/bases hack/cluster/dskit hack/cluster/s3 test/go.mod test/go.sum test/internal test/sim test/e2e
 E2E_IMG = $(eval E2E_IMG := $(IMAGE_TAG_BASE):e2e-$(shell $(call hash,$(E2E_SOURCES))))$(E2E_IMG)
 DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal bench
@@ -176,7 +162,8 @@ check-vet:
 	@$(MAKE) --no-print-directory vet MODULES='. cmd/kubectl-memcached test bench'
 	@unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
-check-lint: lint prose check-modules check-workflows check-commits check-site
+check-lint: lint prose check-modules check-site
+	@$(CI_TOOL) actionlint && hack/commits.sh
 
 # -count=1: Go's cache ignores changes of files outside of the module. A module that fails does not hide the next one.
 check-tools: check-generated
@@ -194,18 +181,16 @@ tier-host: olm not-by-olm deploy-as-generated
 tier-olmv1: not-by-olm image olmv1
 	$(TOOLS) IMG=$(USED_IMG) go -C test test -json -count=1 -timeout 10m ./olmv1/... $(QUOTED_ARGS)
 
-# Run the simulation with seeds from FROM on for SOAK, 500 steps each.
+# Run the simulation with seeds from FROM (1) on for SOAK (10m), 500 steps each.
 soak:
-	@$(call with,api) go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
+	@$(call with,api) go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(or $(FROM),1) -for $(or $(SOAK),10m)
 mutants: ## Change the code on the lines that differ from BASE (origin/main), and report what no test of the package detects.
 	@$(HACK) ./mutants -base "$(or $(BASE),origin/main)" $(QUOTED_ARGS)
-fuzz: ## Run every fuzz test for FUZZTIME.
+fuzz: ## Run every fuzz test for FUZZTIME (20s).
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
-		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
+		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(or $(FUZZTIME),20s) "./$${file%/*}" || exit 1; done
 check-modules:
 	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
-check-workflows:
-	@$(CI_TOOL) actionlint
 
 # Test the site in a browser; it looks at pages in both colour schemes and writes what it saw into dist/site-pictures.
 check-site:
@@ -213,9 +198,6 @@ check-site:
 	rm -rf dist/site-pictures && mkdir -p dist/site-pictures
 	go -C hack/tools/site test -json -count=1 -artifacts -outputdir $(CURDIR)/dist/site-pictures .
 
-# Check the subjects of the commits since release 1.0.0.
-check-commits:
-	@hack/commits.sh
 check-vulnerabilities:
 	@for module in $(MODULES); do echo "govulncheck $$module" && (cd $$module && $(CI_TOOL) govulncheck ./...) || exit 1; done
 
@@ -269,7 +251,7 @@ uninstall: ready
 deploy: ready manifests deploy-as-generated ## Run the operator in the cluster.
 deploy-as-generated: ready image
 	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "the operator is already installed by OLM ($$owner); run \"make undeploy\" first"; exit 1; fi
-	@$(ON_CLUSTER) $(KUBECTL) kustomize config/default | sed -E 's#$(RELEASED_IMG):v[^ ]+#$(USED_IMG)#' | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@$(ON_CLUSTER) $(KUBECTL) kustomize config/default | sed -E 's#[^ ]+/memcached-operator:v[^ ]+#$(USED_IMG)#' | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 undeploy: ready ## Delete the operator, also one that OLM installed; Memcacheds keep serving (see uninstall).
 	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
@@ -338,12 +320,10 @@ $(CLUSTER): FORCE
 ifdef KUBECONFIG
 ready:
 	@[ "$(YES)" = 1 ] || { echo "this changes the cluster of the context $$($(KUBECTL) config current-context), which KUBECONFIG names: add YES=1, or unset KUBECONFIG"; exit 1; }
-scorecard-image operator olm olmv1: ready
+operator olm olmv1: ready
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
-scorecard-image: ready
-	$(call load,$(USED_SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
 operator: ready
 	@$(TOOLS) if [ -z "$$($(KUBECTL) get pods -A -l app.kubernetes.io/name=memcached-operator,control-plane=controller-manager -o name)" ]; then \
 	$(MAKE) --no-print-directory deploy-as-generated; fi
@@ -353,21 +333,18 @@ olmv1: ready
 	@$(CLUSTER) olmv1 up
 endif
 
-# $(call load,IMAGE,NAME,DOCKERFILE,FLAGS) builds an image and loads it into the cluster.
-load = @$(call LOCAL_BUILD,$(1),$(2),$(3),$(4)) && $(or $(LOAD_$(if $(KUBECONFIG),$(LOAD),local)),$(error LOAD is "$(LOAD)": set it to kind, k3d or push))
+# $(call load,IMAGE,NAME,DOCKERFILE,FLAGS) builds an image and loads it into the cluster, unless the cluster pulls it.
+load = $(if $(pulled),,@$(call LOCAL_BUILD,$(1),$(2),$(3),$(4)) && $(or $(LOAD_$(if $(KUBECONFIG),$(LOAD),local)),$(error LOAD is "$(LOAD)": set it to kind, k3d or push)))
 LOAD_local = $(CLUSTER) load $(1) dist/$(2).tar
 LOAD_kind = kind load image-archive dist/$(2).tar
 LOAD_k3d = k3d image import dist/$(2).tar
 LOAD_push = $(CLUSTER) image push dist/$(2).tar $(1)
 
-# image, e2e-image and demo-image load $(USED_IMG), $(E2E_IMG) and $(DEMO_IMG).
-ifneq ($(pulled),)
-image e2e-image demo-image: ready
-else
 image: ready $(CLUSTER)
 	$(call load,$(USED_IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION) --local-base)
 e2e-image: ready $(CLUSTER)
 	$(call load,$(E2E_IMG),e2e,test/e2e/Dockerfile,)
+scorecard-image: ready $(CLUSTER)
+	$(call load,$(USED_SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
 demo-image: ready $(CLUSTER)
 	$(call load,$(DEMO_IMG),demo,bench/demo/Dockerfile,)
-endif
