@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
@@ -68,14 +67,8 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
 		p.Discovery = planDiscovery(obs, shards, options)
 		desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
-		if m.Spec.Paused { // evictions must not wait for moves; of two pods that serve, one has to go, and the other one stays alone
-			keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: m.Name}}
-			for i := range shards {
-				if s := &shards[i]; s.IsReady && (s.Next == nil || shard.IsReady(s.Next)) && ptr.Deref(s.Set.Spec.Replicas, 1) > 1 && !desired[s.Ordinal].Surge {
-					keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: s.Name})
-				}
-			}
-			all = append(all, step, planResources(obs, build, desired, false, keys...).Actions)
+		if m.Spec.Paused {
+			all = append(all, step, planPaused(obs, build, shards, desired))
 		} else {
 			p.Resources, p.Binding = planResources(obs, build, desired, canMove(p.Decision, shards)), planBinding(obs, build)
 			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))

@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -27,6 +29,23 @@ func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
 		}
 	}
 	return n
+}
+
+// planPaused returns the only objects that are written while a Memcached is paused: its budget, since evictions must not wait for moves, and
+// the ReplicaSets of shards of whose two pods one has to go, or of which one pod is left. Another second pod stays, and the budget doesn't
+// count it.
+func planPaused(obs *observation.Observation, build *resources.Builder, shards []shard.State, desired []resources.Shard) Actions {
+	keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: obs.Memcached.Name}}
+	for i := range shards {
+		s := &shards[i]
+		want, hasTwo := &desired[s.Ordinal], ptr.Deref(s.Set.Spec.Replicas, 1) > 1
+		if hasTwo && !want.Surge && s.IsReady && (s.Next == nil || shard.IsReady(s.Next)) {
+			keys = append(keys, resources.Key{Kind: resources.KindReplicaSet, Name: s.Name})
+		} else {
+			want.Surge = hasTwo
+		}
+	}
+	return planResources(obs, build, desired, false, keys...).Actions
 }
 
 // planResources returns the objects that are missing or not up to date, or of some keys those that aren't up to date. canMove is whether
