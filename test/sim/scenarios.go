@@ -129,6 +129,8 @@ var scenarios = map[string]scenario{
 
 	"a bootstrap of one whose shards stayed": {begins: spec{"size": int64(2)}, then: []func(*World){abandons, makes(spec{"size": int64(2), "backup": spec{"bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}})}, seconds: 2, keeps: true, settles: true},
 
+	"a smaller one than the one whose shards stayed": {begins: spec{"size": int64(3)}, then: []func(*World){abandons, makes(spec{"size": int64(2)})}, seconds: 2, keeps: true, settles: true},
+
 	"a replacement of shards with a refill": {begins: spec{"size": int64(2), "backup": spec{"refill": spec{"mode": "NewestBackup", "maxAgeSeconds": int64(86400)}}}, then: []func(*World){backsUp, set(spec{"memory": "128Mi"})}, seconds: 5},
 
 	"rejected arguments while another node does not answer": {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"config": spec{"extraArgs": []any{"-R", "0"}}}), loses("cache-1")}, seconds: 5, keeps: true},

@@ -95,6 +95,10 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 			size(2)(obs)
 			owner(resources.KindReplicaSet, "cache-2", "foreign")(obs)
 		}, []string{"delete Service cache-2"}},
+		"an extra shard is an orphan": {func(obs *observation.Observation) {
+			size(2)(obs)
+			owner(resources.KindReplicaSet, "cache-2", "orphaned")(obs)
+		}, []string{"delete Service cache-2", "delete ReplicaSet cache-2"}},
 		"an agent doesn't answer": {func(obs *observation.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
 		"an agent hasn't answered for a while": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true

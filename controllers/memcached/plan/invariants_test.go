@@ -81,7 +81,7 @@ func TestInvariantsHoldForEveryObservation(t *testing.T) {
 	t.Logf("one in %d of %d observations", step, count)
 }
 
-// checkWrites checks that the plan writes only own objects and free names, deletes only own
+// checkWrites checks that the plan writes and deletes only objects of the Memcached and free names, deletes only
 // objects beyond the size in descending order, and does nothing where the spec prevents it.
 func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan.Plan) {
 	t.Helper()
@@ -99,7 +99,7 @@ func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan
 			continue
 		}
 		ordinal, ok := resources.Ordinal(m.Name, o.GetName())
-		if !ok || !metav1.IsControlledBy(o, m) || ordinal < int(*m.Spec.Size) {
+		if !ok || !obs.Objects[resources.KeyOf(o)].IsShards() || ordinal < int(*m.Spec.Size) {
 			t.Errorf("%s: %s is deleted", name, o.GetUID())
 		}
 		if ordinal > last {
