@@ -123,6 +123,10 @@ func TestClientsFindTheShards(t *testing.T) {
 		}, 3, false, 0, 30 * time.Second},
 		"a Service has another address": {func(obs *observation.Observation) { service(obs, 1).Spec.ClusterIPs = []string{"fd00::1", "10.96.0.2"} }, 3, true, 3, plan.ScaleInDelay},
 		"a Service has no address":      {func(obs *observation.Observation) { service(obs, 1).Spec.ClusterIPs = nil }, 3, false, 0, 30 * time.Second},
+		"a Service has no address, and the last shard is removed": {func(obs *observation.Observation) {
+			service(obs, 1).Spec.ClusterIPs = nil
+			size(2)(obs)
+		}, 2, true, 3, plan.ScaleInDelay},
 		"a Service is foreign": {func(obs *observation.Observation) {
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindService, Name: name(1)}, "foreign")
 		}, 3, false, 0, 30 * time.Second},

@@ -118,7 +118,7 @@ func podsOfShards(obs *observation.Observation) (all []*corev1.Pod) {
 // serversToList returns the shards that clients should know, always the first ones: a client may
 // choose the shard of a key by its place in the list. A shard is added when it is ready, and stays
 // while another pod replaces its own. The first list has all shards, since no client has keys on a
-// part of them.
+// part of them. A shard that leaves is removed also while the address of another one is missing: it is deleted some time afterwards.
 func serversToList(obs *observation.Observation, shards []shard.State, listed []string, options resources.Options) (servers []string) {
 	for ordinal, name := range obs.Listed() {
 		if ordinal >= len(listed) && len(listed) > 0 && !isReady(shards, name) {
@@ -126,7 +126,7 @@ func serversToList(obs *observation.Observation, shards []shard.State, listed []
 		}
 		ip := clusterIP(obs, name)
 		if ip == "" { // its Service was just created, or created again
-			return listed
+			return listed[:min(len(listed), len(obs.Listed()))]
 		}
 		servers = append(servers, fmt.Sprintf("%s|%s|%d", options.Host(obs.Memcached.Namespace, name), ip, agentwire.MemcachedPort))
 	}
