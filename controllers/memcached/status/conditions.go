@@ -104,7 +104,7 @@ func scalingMessage(s *v1beta1.ScalingStatus) string {
 // health returns what tools wait for, with the reason and the message of the condition that decides it. A problem that
 // requires manual intervention stalls the Memcached. A Memcached of size 0 is ready when its shards are deleted. While an
 // update waits at a gate, Progressing is False and the Memcached isn't ready, but the gate opens by itself unless
-// spec.paused is true.
+// spec.paused is true. Nor is it ready while another size waits for that.
 func health(m *v1beta1.Memcached, s v1beta1.MemcachedStatus, available, progressing, degraded metav1.Condition) (h condition.Health, reason, message string) {
 	h = condition.Reconciling
 	if m.Spec.Paused && m.DeletionTimestamp == nil {
@@ -115,7 +115,7 @@ func health(m *v1beta1.Memcached, s v1beta1.MemcachedStatus, available, progress
 		return condition.Stalled, degraded.Reason, degraded.Message
 	case s.Bootstrap.IsRunning():
 		return h, v1beta1.ReasonBootstrapping, s.Bootstrap.Message
-	case progressing.Status == metav1.ConditionTrue || s.Update != nil || s.Scaling != nil:
+	case progressing.Status == metav1.ConditionTrue, s.Update != nil, s.Scaling != nil, int(resources.Size(m)) != resources.SizesOf(m).Listed:
 		return h, progressing.Reason, progressing.Message
 	case available.Status == metav1.ConditionTrue || available.Reason == v1beta1.ReasonNoShards:
 		h = condition.Ready

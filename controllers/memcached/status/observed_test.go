@@ -139,7 +139,13 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			receiving(agentwire.Status{Phase: agentwire.PhaseFollowing})(obs, nil)
 			obs.Pods["cache-0"][1].Status.Conditions = obs.Pods["cache-0"][0].Status.Conditions
 		}, asPlanned, nil, v1beta1.PhaseRunning},
-		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1beta1.PhasePaused},
+		"it is paused": {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1beta1.PhasePaused},
+		"it is paused, and has another size": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Paused = true
+			sized(5)(obs)
+			obs.Memcached.Status.Servers = []string{"cache-0.", "cache-1.", "cache-2."}
+		}, asPlanned, []string{
+			"Ready False Paused: nothing changes until spec.paused is false", "Progressing False Paused: nothing changes until spec.paused is false"}, v1beta1.PhasePaused},
 		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1beta1.PhaseDeleting},
 		"it is being deleted while paused": {func(obs *observation.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
 			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1beta1.PhaseDeleting},
