@@ -96,8 +96,8 @@ const (
 	//
 	// Do: Wait.
 	ReasonDeleting = "Deleting"
-	// ReasonWaitingForGarbageCollection: objects of a deleted Memcached with the same name
-	// still exist, and Kubernetes is deleting them.
+	// ReasonWaitingForGarbageCollection: Kubernetes is deleting objects whose names the Memcached
+	// needs, such as those of a deleted Memcached with the same name.
 	//
 	// Do: Wait. If it lasts, look for a finalizer on the objects that the message names.
 	ReasonWaitingForGarbageCollection = "WaitingForGarbageCollection"

@@ -111,7 +111,7 @@ type Resources struct {
 	Actions Actions
 	// Conflicts are names that other owners use.
 	Conflicts []resources.Key
-	// Leftovers are names that a deleted Memcached of the same name still uses.
+	// Leftovers are names of objects that are being deleted, or that a deleted Memcached of the same name still has.
 	Leftovers []resources.Key
 	// UpToDate are the objects that are up to date.
 	UpToDate observation.UpToDate

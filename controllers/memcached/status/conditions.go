@@ -60,8 +60,7 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 	case m.DeletionTimestamp != nil:
 		return progressing(true, v1beta1.ReasonDeleting, "deleting the shards")
 	case len(p.Resources.Leftovers) > 0:
-		return progressing(true, v1beta1.ReasonWaitingForGarbageCollection,
-			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", resources.JoinKeys(p.Resources.Leftovers)))
+		return progressing(true, v1beta1.ReasonWaitingForGarbageCollection, "waiting for the deletion of "+resources.JoinKeys(p.Resources.Leftovers))
 	case s.Bootstrap.IsRunning():
 		return progressing(true, v1beta1.ReasonBootstrapping, s.Bootstrap.Message)
 	case s.Scaling != nil:

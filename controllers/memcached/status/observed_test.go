@@ -109,9 +109,9 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False ShardsStarting: waiting for cache-0, cache-2", "Available False ShardsNotReady: 1 of 3 shards are ready; not ready: cache-0, cache-2", "Progressing True ShardsStarting: waiting for cache-0, cache-2",
 		}, v1beta1.PhaseProgressing},
 		"no Service leads to a shard": {serviceOf("cache-1", "terminating"), asPlanned, []string{
-			"Ready False WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
+			"Ready False WaitingForGarbageCollection: waiting for the deletion of Service cache-1",
 			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
-			"Progressing True WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
+			"Progressing True WaitingForGarbageCollection: waiting for the deletion of Service cache-1",
 		}, v1beta1.PhaseProgressing},
 		"another owner has a Service": {serviceOf("cache-1", "foreign"), asPlanned, []string{
 			"Ready False NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
