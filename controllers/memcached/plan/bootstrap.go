@@ -67,13 +67,13 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
 	case !exists && m.Spec.Backup.Bootstrap == nil:
 		finish(v1beta1.TransferFailed, fmt.Sprintf("the shards started empty: spec.backup.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
+	case !exists && obs.Paused:
+		b.Message = "waiting until spec.paused is false"
 	case !exists && len(unready) > 0:
 		b.Message = "waiting for all shards to become ready before filling them: " + strings.Join(unready, ", ")
 	case !exists:
 		b.Message = "starting the restore"
-		if !obs.Paused {
-			actions.Create = append(actions.Create, bootstrapRestore(obs, b.RestoreName))
-		}
+		actions.Create = append(actions.Create, bootstrapRestore(obs, b.RestoreName))
 	case !isOurs:
 		b.Message = fmt.Sprintf("waiting for garbage collection of MemcachedRestore %s of a deleted Memcached with the same name", b.RestoreName)
 	default:

@@ -104,7 +104,7 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 		creates bool
 	}{
 		"all shards run":                           {func(*observation.Observation) {}, v1beta1.TransferRunning, "starting the restore", true},
-		"all shards run, and it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, v1beta1.TransferRunning, "starting the restore", false},
+		"all shards run, and it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, v1beta1.TransferRunning, "waiting until spec.paused is false", false},
 		"all shards run, and its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1beta1.TransferRunning, "starting the restore", true},
 		"a shard has no pod":                       {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, v1beta1.TransferRunning, cache1, false},
 		"a shard isn't ready":                      {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1beta1.TransferRunning, cache1, false},
