@@ -42,20 +42,19 @@ type UpToDate map[resources.Key]Version
 type Version struct {
 	uid     types.UID
 	version [sha256.Size]byte
-	// memcached and generation are those of the spec, keepsShards, pending and filling are a budget's, shard is a hash of a ReplicaSet's, and listed
+	// memcached and generation are those of the spec, maxUnavailable and filling are a budget's, shard is a hash of a ReplicaSet's, and listed
 	// is the label of pods.
-	memcached   types.UID
-	generation  int64
-	keepsShards bool
-	pending     int32
-	filling     resources.Sizes
-	listed      string
-	shard       [sha256.Size]byte
+	memcached      types.UID
+	generation     int64
+	maxUnavailable int32
+	filling        resources.Sizes
+	listed         string
+	shard          [sha256.Size]byte
 }
 
 // NewVersion returns the version of an object that has its desired state.
 func NewVersion(m *v1beta1.Memcached, want resources.Desired, have metav1.Object) Version {
-	o := Version{uid: have.GetUID(), version: versionOf(have), memcached: m.UID, generation: m.Generation, keepsShards: want.KeepsShards, pending: want.Pending, filling: want.Filling, listed: want.Listed}
+	o := Version{uid: have.GetUID(), version: versionOf(have), memcached: m.UID, generation: m.Generation, maxUnavailable: want.MaxUnavailable, filling: want.Filling, listed: want.Listed}
 	sum, shard := sha256.New(), want.Shard
 	if shard == nil {
 		return o

@@ -73,7 +73,7 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 }
 
 func TestObjectOfAKindWithoutGenerationsIsCurrentForOneResourceVersion(t *testing.T) {
-	m, want, keeps := &v1beta1.Memcached{}, resources.Desired{}, resources.Desired{KeepsShards: true}
+	m, keeps, want := &v1beta1.Memcached{}, resources.Desired{}, resources.Desired{MaxUnavailable: 1}
 	if NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
 		t.Error("another version is current")
 	}

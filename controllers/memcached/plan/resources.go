@@ -35,6 +35,7 @@ func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
 // the ReplicaSets of shards of whose two pods one has to go, or of which one pod is left. Another second pod stays, and the budget doesn't
 // count it.
 func planPaused(obs *observation.Observation, build *resources.Builder, shards []shard.State, desired []resources.Shard) Actions {
+	desired = slices.Clone(desired)
 	keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: obs.Memcached.Name}}
 	for i := range shards {
 		s := &shards[i]
@@ -55,8 +56,10 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	handover := obs.Memcached.Spec.UpdateStrategy.Handover
 	for _, want := range build.Desired(shards) {
 		if want.Key.Kind == resources.KindPodDisruptionBudget {
-			want.KeepsShards = canMove && handover.MovesEarly() && handover.NodeDrain.Mode == v1beta1.NodeDrainRequired
-			want.Pending = pending(obs, shards)
+			want.MaxUnavailable += pending(obs, shards) // Kubernetes expects them
+			if canMove && handover.MovesEarly() && handover.NodeDrain.Mode == v1beta1.NodeDrainRequired {
+				want.MaxUnavailable = 0
+			}
 		}
 		have, exists := obs.Objects[want.Key]
 		if len(keys) > 0 && (!exists || !slices.Contains(keys, want.Key)) {

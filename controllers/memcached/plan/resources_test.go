@@ -101,7 +101,7 @@ func TestEvictionsDoNotWaitForMovesWhileNothingElseChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2)
 			obs.Memcached.Spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainRequired
-			budget := resources.Desired{Key: resources.Key{Kind: resources.KindPodDisruptionBudget, Name: "cache"}, KeepsShards: true}
+			budget := resources.Desired{Key: resources.Key{Kind: resources.KindPodDisruptionBudget, Name: "cache"}}
 			obs.UpToDate[budget.Key] = observation.NewVersion(obs.Memcached, budget, obs.Objects[budget.Key])
 			c.change(&obs.Memcached.Spec)
 			if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {

@@ -241,10 +241,8 @@ type Desired struct {
 	Key Key
 	// Shard that a ReplicaSet runs; nil for the other kinds.
 	Shard *Shard
-	// KeepsShards is whether a PodDisruptionBudget refuses all evictions, and Pending how many second pods aren't ready, which it doesn't
-	// count.
-	KeepsShards bool
-	Pending     int32
+	// MaxUnavailable is how many pods a PodDisruptionBudget lets be unavailable, of those that the ReplicaSets should have.
+	MaxUnavailable int32
 	// Filling are the sizes while new shards get items, which a PodDisruptionBudget doesn't count; otherwise zero.
 	Filling Sizes
 	// Listed is the label of the pods that stay while other shards leave: of those that a ReplicaSet creates, and that the headless
@@ -298,8 +296,11 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 			}
 		} else if s := b.memcached.Status.Scaling; key == HeadlessKey(b.memcached) && s != nil && s.PublishTime != nil {
 			d.Listed = ListedAs(b.memcached, 0)
-		} else if sizes := SizesOf(b.memcached); key.Kind == KindPodDisruptionBudget && sizes.Known < sizes.Exist {
-			d.Filling = sizes
+		} else if key.Kind == KindPodDisruptionBudget {
+			d.MaxUnavailable = 1
+			if sizes := SizesOf(b.memcached); sizes.Known < sizes.Exist {
+				d.Filling = sizes
+			}
 		}
 		all = append(all, d)
 	}
@@ -334,10 +335,6 @@ func (b *Builder) Build(d Desired) Object {
 // podDisruptionBudget returns the budget that lets drains evict one shard at a time, or none that is ready: a node's shards move
 // first. Shards that no client knows don't count: they aren't ready until they have their items.
 func (b *Builder) podDisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	unavailable := 1 + d.Pending // Kubernetes counts the replicas of ReplicaSets, also those that no node accepts
-	if d.KeepsShards {
-		unavailable = 0
-	}
 	selector := metav1ac.LabelSelector().WithMatchLabels(b.labels)
 	if d.Filling != (Sizes{}) {
 		unlisted := metav1ac.LabelSelectorRequirement().WithKey(v1beta1.LabelShard).WithOperator(metav1.LabelSelectorOpNotIn)
@@ -350,7 +347,7 @@ func (b *Builder) podDisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudget
 		WithLabels(b.labels).
 		WithOwnerReferences(b.owner).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(unavailable)).
+			WithMaxUnavailable(intstr.FromInt32(d.MaxUnavailable)).
 			// Without it, a shard that can't become ready keeps all nodes of its Memcached from
 			// being drained, its own included.
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
