@@ -162,7 +162,7 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 			continue
 		}
 		set, ok := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: controller.Name}]
-		if ok && set.GetUID() == controller.UID && set.IsShards() {
+		if ok && set.GetUID() == controller.UID && set.IsManaged() {
 			obs.Pods[set.GetName()] = append(obs.Pods[set.GetName()], pod)
 		}
 		obs.HasRemains = obs.HasRemains || !ok && pod.DeletionTimestamp == nil

@@ -111,8 +111,8 @@ func OwnershipOf(m *v1beta1.Memcached, o resources.APIObject) Ownership {
 	}
 }
 
-// IsShards reports whether an object belongs to this Memcached or can be adopted by it.
-func (o Object) IsShards() bool { return o.Owner == Ours || o.Owner == Orphaned }
+// IsManaged reports whether an object belongs to this Memcached or can be adopted by it.
+func (o Object) IsManaged() bool { return o.Owner == Ours || o.Owner == Orphaned }
 
 // ReplicaSet returns a shard's ReplicaSet, or nil.
 func (obs *Observation) ReplicaSet(name string) *appsv1.ReplicaSet {
@@ -131,7 +131,7 @@ func (obs *Observation) ReadShards() {
 		name := resources.ShardName(m.Name, ordinal)
 		obs.Names = append(obs.Names, name)
 		set, ok := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
-		if ok && set.IsShards() {
+		if ok && set.IsManaged() {
 			obs.Shards = append(obs.Shards, shards.Observe(ordinal, set.APIObject.(*appsv1.ReplicaSet), obs.Pods[name]))
 		}
 	}

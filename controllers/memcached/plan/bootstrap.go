@@ -38,7 +38,7 @@ func planBootstrap(obs *observation.Observation, shards []shard.State) Bootstrap
 func isNew(obs *observation.Observation) bool {
 	for key, o := range obs.Objects {
 		created := o.GetCreationTimestamp()
-		if key.Kind == resources.KindReplicaSet && o.IsShards() && created.Before(&obs.Memcached.CreationTimestamp) {
+		if key.Kind == resources.KindReplicaSet && o.IsManaged() && created.Before(&obs.Memcached.CreationTimestamp) {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ func planDeletions(obs *observation.Observation, delay time.Duration) Actions {
 	for key, have := range obs.Objects {
 		ordinal, isShard := key.Ordinal(m.Name)
 		switch {
-		case !have.IsShards() || have.GetDeletionTimestamp() != nil:
+		case !have.IsManaged() || have.GetDeletionTimestamp() != nil:
 		case resources.IsDisabled(m, key):
 			disabled = append(disabled, have.APIObject)
 		case isShard && ordinal >= resources.SizesOf(m).Exist:

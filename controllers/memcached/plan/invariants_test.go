@@ -88,7 +88,7 @@ func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan
 	m := obs.Memcached
 	for _, o := range p.Actions.Apply {
 		have, exists := obs.Objects[o.Key]
-		if exists && !have.IsShards() || exists && o.UID != have.GetUID() || !exists && o.UID != "" {
+		if exists && !have.IsManaged() || exists && o.UID != have.GetUID() || !exists && o.UID != "" {
 			t.Errorf("%s: %s is written over uid %q", name, o.Key, o.UID)
 		}
 	}
@@ -99,7 +99,7 @@ func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan
 			continue
 		}
 		ordinal, ok := resources.Ordinal(m.Name, o.GetName())
-		if !ok || !obs.Objects[resources.KeyOf(o)].IsShards() || ordinal < int(*m.Spec.Size) {
+		if !ok || !obs.Objects[resources.KeyOf(o)].IsManaged() || ordinal < int(*m.Spec.Size) {
 			t.Errorf("%s: %s is deleted", name, o.GetUID())
 		}
 		if ordinal > last {
@@ -141,7 +141,7 @@ func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan
 	for ordinal := range int(*m.Spec.Size) {
 		name := resources.ShardName("cache", ordinal)
 		service, ok := obs.Objects[resources.Key{Kind: resources.KindService, Name: name}]
-		routes := ok && service.IsShards() && service.GetDeletionTimestamp() == nil
+		routes := ok && service.IsManaged() && service.GetDeletionTimestamp() == nil
 		if routes && slices.ContainsFunc(obs.Pods[name], shard.IsReady) {
 			ready++
 		}

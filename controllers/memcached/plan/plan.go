@@ -131,7 +131,7 @@ func SpecProblem(obs *observation.Observation, options resources.Options) *shard
 func ipFamilyProblem(obs *observation.Observation) (problem string) {
 	for _, key := range resources.Keys(obs.Memcached) {
 		have := obs.Objects[key]
-		if service, ok := have.APIObject.(*corev1.Service); ok && have.IsShards() && service.DeletionTimestamp == nil {
+		if service, ok := have.APIObject.(*corev1.Service); ok && have.IsManaged() && service.DeletionTimestamp == nil {
 			problem = cmp.Or(problem, resources.IPFamilyProblem(obs.Memcached, service))
 		}
 	}

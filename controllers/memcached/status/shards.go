@@ -35,7 +35,7 @@ func shardOrdinals(obs *observation.Observation, res plan.Result) []int {
 		}
 	}
 	for key, o := range obs.Objects {
-		if ordinal, ok := resources.Ordinal(name, key.Name); ok && key.Kind == resources.KindReplicaSet && o.IsShards() {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && key.Kind == resources.KindReplicaSet && o.IsManaged() {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
@@ -98,7 +98,7 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 func hasService(obs *observation.Observation, res plan.Result, name string) bool {
 	key := resources.Key{Kind: resources.KindService, Name: name}
 	service, ok := obs.Objects[key]
-	return res.Applied[key] || ok && service.IsShards() && service.GetDeletionTimestamp() == nil
+	return res.Applied[key] || ok && service.IsManaged() && service.GetDeletionTimestamp() == nil
 }
 
 // handoverProgress describes how far a handover from one pod of a shard to another is; empty when
