@@ -1,18 +1,20 @@
 // Package memcached applies the specs of Memcacheds.
 //
-// A reconcile has six phases:
+// A reconcile has seven phases:
 //
 //	observe   all reads that a plan needs: objects from the cache, missing names from the API
 //	          server, agents of shards that have started or are being updated  → observation.Observation
 //	plan      package plan: pure functions of the observation                  → plan.Plan with its Actions
+//	rehearse  a patch that leads to another image, as a dry run: admission may change the
+//	          image, which requires another plan                               → plan.Plan
 //	confirm   before a disruptive plan, reads from the API server that its
-//	          spec is the latest                                               → yes, or a conflict
+//	          spec is the latest, and that no restore writes into a shard      → yes, or a conflict
 //	apply     all writes, in the order of the Actions                          → plan.Result
 //	report    package status: pure; observation, plan and result               → status; one write, and
 //	          the events after it
 //	remember  what saves the next reconcile work                               → memory
 //
-// This package contains what isn't pure: observe, confirm, apply, memory, and the controller that
+// This package contains what isn't pure: observe, rehearse, confirm, apply, memory, and the controller that
 // calls them and the pure packages. Only observer has a reader, and only writer has a writer,
 // except for the status.
 //

@@ -9,12 +9,15 @@
 //	finalbackup  the finalizer, and the backup before a Memcached is deleted
 //	bootstrap    fills a new Memcached from a snapshot
 //	refill       fills a shard that was lost
+//	scaling      which items move when the number of shards changes, or are deleted (purge)
 //	rollout      the next step for one shard, or a gate: what package rollout decides by
-//	step         the step as writes (podpatch), and as desired states of the shards
-//	scaling      which items move when the number of shards changes
+//	step         the step as writes (podpatch), and what is rehearsed before and repeated after it
 //	discovery    the list of shards that clients with auto discovery read
+//	desired      the shards after the step
+//	resources    the objects that are missing or not up to date
 //	binding      the Secret that workloads are bound to
-//	resources    the objects that are missing or not up to date; scaling in
+//	deletions    the objects that the spec disables, and the shards beyond the size
+//	preflight    the pods that have checked images
 //	agents       when to query agents again
 //
 // No planner has a receiver, and none modifies the result of another one: it takes it as an
