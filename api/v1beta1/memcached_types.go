@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -484,6 +486,13 @@ type UpdateStatus struct {
 // between may not have been written. A shard that failed with its new pod has no method left.
 func (u *UpdateStatus) IsRolledBack() bool {
 	return u.RollingBack || u.Gate == GateUpdateFailed && u.Method != ""
+}
+
+// IsFinished reports whether a status without the update has its result: all shards match the spec, and one of them
+// started with what the update led to. If it was reverted before, none has.
+func (u *UpdateStatus) IsFinished(s *MemcachedStatus) bool {
+	return s.Update == nil && s.UpdatedShards == s.Size &&
+		slices.ContainsFunc(s.Shards, func(s ShardStatus) bool { return s.Revision == u.Revision })
 }
 
 // UpdateCost is what an update cost clients.

@@ -73,7 +73,7 @@ func NewChanges(clock clock.PassiveClock, elected <-chan struct{}) *Changes {
 		elected:    elected,
 		memcacheds: map[types.UID]*history{},
 		updates: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_updates_total",
-			Help: "Number of updates of Memcacheds by their outcome. A superseded update was replaced by another change before it finished."}, []string{"outcome"}),
+			Help: "Number of updates of Memcacheds by their outcome. A superseded update was replaced by another change, or reverted, before it finished."}, []string{"outcome"}),
 		updateDuration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "memcached_operator_update_duration_seconds",
 			Help:    "Duration of the updates of Memcacheds that finished, with the time in which a gate blocked them.",
 			Buckets: []float64{10, 30, 60, 300, 900, 3600, 14400, 86400}}),
@@ -203,7 +203,7 @@ func (c *Changes) update(h *history, was *v1beta1.UpdateStatus, m *v1beta1.Memca
 	is := m.Status.Update
 	if was != nil && (is == nil || is.Revision != was.Revision) {
 		outcome := updateSuperseded
-		if is == nil && m.Status.UpdatedShards == m.Status.Size {
+		if was.IsFinished(&m.Status) {
 			outcome = updateFinished
 			if h.revision == was.Revision {
 				observe(c.updateDuration, c.clock.Since(h.updateSince))

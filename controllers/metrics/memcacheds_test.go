@@ -207,7 +207,7 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			s.then(2, func(m *v1beta1.MemcachedStatus) { m.Shards[0].Ready = false })
 			s.then(0, replaced("cache-1", v1beta1.GateShardInTransition))
 			s.then(8, func(m *v1beta1.MemcachedStatus) { restart(&m.Shards[0], v1beta1.StartCold, 0, 0) })
-			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedShards = nil, 3 })
+			s.then(0, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedShards, m.Shards[0].Revision = nil, 3, "r" })
 		}, []string{`items_total{fate="lost"} 100`, `shard_unavailable_seconds_sum{method="Replace"} 8`, `shard_unavailable_seconds_count{method="Replace"} 1`,
 			`update_duration_seconds_sum 10`, `update_duration_seconds_count 1`, `updates_total{outcome="Finished"} 1`}},
 		{"a handover has the gap that the pods measured", func(s *story) {
@@ -239,6 +239,10 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 		{"a change during an update supersedes it", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
 			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update.Revision = "other" })
+		}, []string{`updates_total{outcome="Superseded"} 1`}},
+		{"an update that is reverted while it waits isn't finished", func(s *story) {
+			s.then(0, replaced("cache-0", v1beta1.GateOutsideMaintenanceWindow))
+			s.then(1, func(m *v1beta1.MemcachedStatus) { m.Update, m.UpdatedShards = nil, 3 })
 		}, []string{`updates_total{outcome="Superseded"} 1`}},
 		{"the cost of an update counts what was added", func(s *story) {
 			cost := v1beta1.UpdateCost{Revision: "r", UnavailableMilliseconds: 400}

@@ -135,7 +135,7 @@ func updateEvents(was *v1beta1.UpdateStatus, next v1beta1.MemcachedStatus, hands
 	var events []event.Event
 	now := next.Update
 	if now == nil {
-		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1beta1.ShardStatus) bool { return !s.UpToDate }) {
+		if was != nil && was.IsFinished(&next) {
 			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
 			if was.ItemsBefore > 0 {
 				message += "; " + keptItems(was)

@@ -22,6 +22,7 @@ func TestUpdateEventsAreRecordedOnce(t *testing.T) {
 	}{
 		{"done", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, ""), on("c-1", v1beta1.UpdateRestart, v1beta1.GateShardInTransition), on("c-1", v1beta1.UpdateRestart, ""), nil},
 			[]string{v1beta1.EventUpdateStarted, v1beta1.EventUpdateFinished}},
+		{"reverted", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, v1beta1.GateOutsideMaintenanceWindow), nil}, []string{v1beta1.EventUpdateStarted}},
 		{"rolled back", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRecreate, ""), on("c-0", rollsBack, ""), on("c-0", v1beta1.UpdateRecreate, v1beta1.GateUpdateFailed)},
 			[]string{v1beta1.EventUpdateStarted, v1beta1.EventShardRolledBack}},
 		{"rolled back without the status in between", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRecreate, ""), on("c-0", v1beta1.UpdateRecreate, v1beta1.GateUpdateFailed)},
@@ -37,8 +38,13 @@ func TestUpdateEventsAreRecordedOnce(t *testing.T) {
 			was *v1beta1.UpdateStatus
 			got []string
 		)
+		next := v1beta1.MemcachedStatus{Shards: []v1beta1.ShardStatus{{Revision: "a"}}}
+		if sequence.name == "reverted" {
+			next.Shards[0].Revision = "former"
+		}
 		for _, now := range sequence.statuses {
-			for _, e := range updateEvents(was, v1beta1.MemcachedStatus{Update: now}, sequence.name == "handed over") {
+			next.Update = now
+			for _, e := range updateEvents(was, next, sequence.name == "handed over") {
 				got = append(got, e.Reason)
 			}
 			was = now

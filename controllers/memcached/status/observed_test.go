@@ -594,8 +594,8 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 			was.Bootstrap, next.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}, &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}
 		}, agentwire.Start{}, nil},
 		"an update is finished": {func(was, next *v1beta1.MemcachedStatus) {
-			was.Update = &v1beta1.UpdateStatus{Revision: "r", Items: 900, ItemsBefore: 1000}
-			next.LastUpdate = &v1beta1.UpdateCost{Revision: "r", UnavailableMilliseconds: 1500, MaxUnavailableMilliseconds: 1000}
+			was.Update = &v1beta1.UpdateStatus{Revision: next.Shards[0].Revision, Items: 900, ItemsBefore: 1000}
+			next.LastUpdate = &v1beta1.UpdateCost{Revision: was.Update.Revision, UnavailableMilliseconds: 1500, MaxUnavailableMilliseconds: 1000}
 		}, agentwire.Start{}, []string{"Normal UpdateFinished: updated 3 shards to image docker.io/library/memcached:1.6.45; kept 90.0% of 1,000 items; unavailable for 1.5s in total, for 1s at most"}},
 		"the misses of an update are measured": {func(was, next *v1beta1.MemcachedStatus) {
 			cost(was, nil, nil)
