@@ -33,6 +33,7 @@ func TestSizeWrittenThroughScaleIsLimited(t *testing.T) {
 		"the first shards":                    {[]func(*v1beta1.Memcached){byTwo, func(m *v1beta1.Memcached) { m.Status.Size, m.Status.Servers = 0, nil }}, []int32{9}, []int32{9}, ""},
 		"a Service is missing":                {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Servers = nil }}, []int32{1}, []int32{4}, ""},
 		"a ReplicaSet is missing":             {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Size = 1 }}, []int32{1}, []int32{4}, ""},
+		"while others leave":                  {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Size = 6 }}, []int32{5, 3}, []int32{5, 4}, ""},
 		"kept before":                         {[]func(*v1beta1.Memcached){limited}, []int32{3, 5}, []int32{4, 5}, ""},
 		"kept before, and shards are missing": {[]func(*v1beta1.Memcached){limited, func(m *v1beta1.Memcached) { m.Status.Size, m.Status.Servers = 1, nil }}, []int32{3}, []int32{4}, ""},
 		"done before":                         {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.ObservedGeneration = m.Generation }}, []int32{3}, []int32{3}, ""},

@@ -35,11 +35,8 @@ func SizesOf(m *v1beta1.Memcached) Sizes {
 	s := cmp.Or(ScalingOf(m), m.Status.Scaling)
 	if s == nil {
 		size := int(Size(m))
-		if listed := len(m.Status.Servers); listed > 0 && (m.Spec.Paused || m.DeletionTimestamp != nil) {
-			last, _, _ := strings.Cut(m.Status.Servers[listed-1], ".") // the Service of another one can be missing
-			if ordinal, ok := Ordinal(m.Name, last); ok {
-				size = ordinal + 1
-			}
+		if listed := sizeOfList(m); listed > 0 && (m.Spec.Paused || m.DeletionTimestamp != nil) {
+			size = int(listed)
 		}
 		return Sizes{size, size, size}
 	}
@@ -86,8 +83,8 @@ func isPublished(s *v1beta1.ScalingStatus) bool {
 // none, or no longer.
 func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	switch s := m.Status.Scaling; {
-	case s == nil && resizes(m) && ColdReason(m, known(m), Size(m)) == "":
-		return &v1beta1.ScalingStatus{From: known(m), To: Size(m), Step: v1beta1.ScalingPreparing}
+	case s == nil && resizes(m) && ColdReason(m, sizeOfList(m), Size(m)) == "":
+		return &v1beta1.ScalingStatus{From: sizeOfList(m), To: Size(m), Step: v1beta1.ScalingPreparing}
 	case s == nil || s.Step == v1beta1.ScalingFinishing:
 		return nil
 	default:
@@ -95,8 +92,18 @@ func ScalingOf(m *v1beta1.Memcached) *v1beta1.ScalingStatus {
 	}
 }
 
-// known returns the number of shards that clients know. Others may exist, which an earlier change has left.
-func known(m *v1beta1.Memcached) int32 { return int32(len(m.Status.Servers)) } //nolint:gosec // at most 128 by the CRD
+// sizeOfList returns the number of shards that clients know by status.servers, where the Service of one can be missing. Others may exist,
+// which an earlier change has left.
+func sizeOfList(m *v1beta1.Memcached) int32 {
+	size := len(m.Status.Servers)
+	if size > 0 {
+		last, _, _ := strings.Cut(m.Status.Servers[size-1], ".")
+		if ordinal, ok := Ordinal(m.Name, last); ok {
+			size = ordinal + 1
+		}
+	}
+	return int32(size) //nolint:gosec // at most 128 by the CRD
+}
 
 // resizes reports whether the size is another than the number of shards that clients know.
 func resizes(m *v1beta1.Memcached) bool {
@@ -104,7 +111,7 @@ func resizes(m *v1beta1.Memcached) bool {
 		return false
 	}
 	size, was := Size(m), m.Status.LimitedSize
-	if known(m) == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
+	if sizeOfList(m) == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
 		return false
 	}
 	return HasServers(m, len(m.Status.Servers))
@@ -165,10 +172,10 @@ func ColdReason(m *v1beta1.Memcached, from, to int32) string {
 // ColdScaling returns why no items move although the spec has another size than the status that clients know; empty if they do, or
 // if there are none.
 func ColdScaling(m *v1beta1.Memcached) string {
-	if !resizes(m) || known(m) == 0 || Size(m) == 0 {
+	if !resizes(m) || sizeOfList(m) == 0 || Size(m) == 0 {
 		return ""
 	}
-	return ColdReason(m, known(m), Size(m))
+	return ColdReason(m, sizeOfList(m), Size(m))
 }
 
 // ScalingRequest returns what the pod of a shard has to know of a change of the number of shards, for which there is no ColdReason.
