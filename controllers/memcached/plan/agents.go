@@ -15,8 +15,8 @@ const (
 	HitRatioPoll = 10 * time.Second
 )
 
-// planSecrets reads the next report when it is due.
-func planSecrets(obs *observation.Observation) Actions {
+// planSecretReports queries agents again when their next report of the Secrets is due.
+func planSecretReports(obs *observation.Observation) Actions {
 	if !observation.UsesSecrets(obs.Memcached) {
 		return Actions{}
 	}

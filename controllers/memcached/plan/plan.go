@@ -76,7 +76,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	}
 	p.Servers = options.Servers(m)
 	p.Shards = shards
-	p.Actions = merge(append(all, planGracePeriods(shards), planSecrets(obs), planAgentRetry(obs))...)
+	p.Actions = merge(append(all, planGracePeriods(shards), planSecretReports(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory
 	p.Memory.UpToDate = p.Resources.UpToDate
 	if p.Actions.Binding != nil {
