@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
@@ -173,7 +175,7 @@ func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unst
 	w.must(w.admin.Create(w.ctx, u))
 }
 
-// memcached creates one of that size whose status lists its servers.
+// memcached creates one of that size with its Services, whose status lists its servers.
 func (w *world) memcached(name string, size int, edits ...func(*v1beta1.Memcached)) *v1beta1.Memcached {
 	w.Helper()
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: simtest.InMemory, Name: name}}
@@ -185,6 +187,9 @@ func (w *world) memcached(name string, size int, edits ...func(*v1beta1.Memcache
 	w.must(w.admin.Create(w.ctx, m))
 	m.Status = status
 	for ordinal := range size {
+		service := &corev1.Service{ObjectMeta: resources.OwnedMeta(m)}
+		service.Name = resources.ShardName(name, ordinal)
+		w.must(w.admin.Create(w.ctx, service))
 		m.Status.Servers = append(m.Status.Servers, fmt.Sprintf("%s-%d.%s.svc.cluster.local:11211", name, ordinal, simtest.InMemory))
 	}
 	m.Status.Version, m.Status.Selector = "1.6.45", "app.kubernetes.io/instance="+name+",app.kubernetes.io/name=memcached"

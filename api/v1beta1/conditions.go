@@ -75,7 +75,7 @@ const (
 	// Do: give all clients the new list. Then run the command in the message. For the next time, set
 	// spec.scaling.switchSeconds.
 	ReasonWaitingForClients = "WaitingForClients"
-	// ReasonShardsStarting: all shards exist, and some aren't ready yet.
+	// ReasonShardsStarting: all shards exist, and some aren't ready yet. A backup or restore waits until each shard has its Service.
 	//
 	// Do: Wait. If it lasts, read the reason of Degraded and the state of the shard's pod.
 	ReasonShardsStarting = "ShardsStarting"

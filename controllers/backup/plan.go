@@ -38,14 +38,14 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	case resources.Listed(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
-	case m.DeletionTimestamp != nil && !transfer.HasServers(m):
+	case m.DeletionTimestamp != nil && obs.Unreachable() != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting,
 			"Memcached %s is being deleted, and not all of its shards are reachable. "+
 				"For a backup before a deletion, set spec.deletionPolicy to Backup", name)
 	case m.Status.Bootstrap.IsRunning():
 		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
 	}
-	return cmp.Or(obs.NotAllowed(obs.Store()), transfer.MemcachedNotReady(m))
+	return cmp.Or(obs.NotAllowed(obs.Store()), obs.Unreachable())
 }
 
 // Summary implements transfer.Transfer.

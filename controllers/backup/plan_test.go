@@ -36,6 +36,11 @@ func observed(edits ...func(*observation)) *observation {
 	m.Spec.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}
 	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.JobName(transfer.Backup, b.UID), Now: now}, Now: now}}
+	for ordinal := range m.Status.Servers {
+		service := corev1.Service{ObjectMeta: resources.OwnedMeta(m)}
+		service.Name = resources.ShardName(m.Name, ordinal)
+		obs.Services = append(obs.Services, service)
+	}
 	for _, edit := range edits {
 		edit(obs)
 	}
@@ -87,6 +92,10 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		"it is being deleted, without all shards": {func(obs *observation) {
 			obs.Memcached.DeletionTimestamp, obs.Memcached.Status.Servers = &metav1.Time{Time: now}, nil
 		}, v1beta1.ReasonMemcachedDeleting, "is being deleted", true, false},
+		"it is being deleted, and another owner has a Service": {func(obs *observation) {
+			obs.Memcached.DeletionTimestamp, obs.Services = &metav1.Time{Time: now}, obs.Services[:1]
+		}, v1beta1.ReasonMemcachedDeleting, "is being deleted", true, false},
+		"another owner has a Service": {func(obs *observation) { obs.Services = obs.Services[1:] }, v1beta1.ReasonShardsStarting, "Service cache-0", false, false},
 		"it is filled": {func(obs *observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}
 		}, v1beta1.ReasonBootstrapping, "is filled", false, false},

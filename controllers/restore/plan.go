@@ -121,7 +121,7 @@ func targetPending(obs *observation) *transfer.Blocker {
 	if b := m.Status.Bootstrap; b.IsRunning() && b.RestoreName != obs.restore.Name {
 		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until MemcachedRestore %s has filled Memcached %s", b.RestoreName, m.Name)
 	}
-	return transfer.MemcachedNotReady(m)
+	return obs.Unreachable(obs.restore.Spec.Shards...)
 }
 
 // shardReplaced returns that a shard is being replaced or is next, or nil. A replacement that

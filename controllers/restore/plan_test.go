@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -32,6 +33,11 @@ func observed(edits ...func(*observation)) *observation {
 	m.Status.Selector = v1beta1.LabelInstance + "=cache"
 	m.Status.Servers = []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}
 	obs := &observation{restore: r, backup: b, Observation: transfer.Observation{Object: r, Memcached: m, Job: transfer.JobObservation{Name: "restore-u", Now: now}, Now: now}}
+	for ordinal := range m.Status.Servers {
+		service := corev1.Service{ObjectMeta: resources.OwnedMeta(m)}
+		service.Name = resources.ShardName(m.Name, ordinal)
+		obs.Services = append(obs.Services, service)
+	}
 	for _, edit := range edits {
 		edit(obs)
 	}
@@ -132,6 +138,8 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Access.Hashing = 3, &v1beta1.Hashing{}
 		}}, starts, "", ""},
 		"the shards aren't reachable":         {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1beta1.ReasonShardsStarting, "status.servers"},
+		"another owner has a Service":         {edits{func(obs *observation) { obs.Services = obs.Services[:1] }}, waits, v1beta1.ReasonShardsStarting, "Service cache-1"},
+		"one of another shard":                {edits{shards(0), func(obs *observation) { obs.Services = obs.Services[:1] }}, starts, "", ""},
 		"another restore fills the Memcached": {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
 		"another restore has filled it":       {edits{filledBy("first", v1beta1.TransferComplete)}, starts, "", ""},
 		"it fills the Memcached":              {edits{filledBy("again", v1beta1.TransferRunning)}, starts, "", ""},

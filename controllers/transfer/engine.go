@@ -59,7 +59,8 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 		Watches(object, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
-		Watches(&v1beta1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
+		Watches(&v1beta1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName)).
+		Watches(&corev1.Service{}, e.EnqueueWaiting(list, index.Memcached, func(o client.Object) string { return o.GetLabels()[v1beta1.LabelInstance] }))
 }
 
 // isAnnounced reports whether a transfer has changed so that there is something to do: what was written to its phase or its
@@ -81,7 +82,7 @@ func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf fun
 		}
 		_ = meta.EachListItem(all, func(item runtime.Object) error {
 			o := item.(client.Object)
-			if s := transferOf(o).status; s.JobUID == "" && !s.IsFinished() {
+			if transferOf(o).isWaiting() {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
 			return nil

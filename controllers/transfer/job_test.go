@@ -197,25 +197,6 @@ func TestRateLimitDefaults(t *testing.T) {
 	}
 }
 
-func TestHasServersRequiresEveryShardInOrder(t *testing.T) {
-	for name, test := range map[string]struct {
-		size    int32
-		servers []string
-		want    bool
-	}{
-		"all":              {2, []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}, true},
-		"one missing":      {2, []string{"cache-0.team.svc.cluster.local:11211"}, false},
-		"the first is not": {2, []string{"cache-1.team.svc.cluster.local:11211", "cache-2.team.svc.cluster.local:11211"}, false},
-		"one too many":     {1, []string{"cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211"}, false},
-		"order":            {2, []string{"cache-1.team.svc.cluster.local:11211", "cache-0.team.svc.cluster.local:11211"}, false},
-	} {
-		m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1beta1.MemcachedSpec{Size: &test.size}, Status: v1beta1.MemcachedStatus{Servers: test.servers}}
-		if got := HasServers(m); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 func TestDescribeReturnsLocation(t *testing.T) {
 	for want, store := range map[string]v1beta1.SnapshotStore{
 		"directory cache/a/x of PersistentVolumeClaim snapshots":   claim,

@@ -29,6 +29,9 @@ type transferObject struct {
 	reasons map[v1beta1.TransferPhase]string
 }
 
+// isWaiting reports whether a transfer has no Job yet, so that it may wait for another object.
+func (t transferObject) isWaiting() bool { return t.status.JobUID == "" && !t.status.IsFinished() }
+
 // Status is the status of a transfer of either kind.
 type Status struct {
 	v1beta1.TransferStatus `json:",inline"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 	"github.com/memcached-operator/memcached-operator/internal/podresult"
@@ -31,6 +32,8 @@ type Observation struct {
 	Object client.Object
 	// Memcached whose items are copied or restored; nil when there is none of that name.
 	Memcached *v1beta1.Memcached
+	// Services with the labels of the Memcached. They are read until the transfer has a Job.
+	Services []corev1.Service
 	// Job that copies or restores.
 	Job JobObservation
 	// Options for Jobs.
@@ -91,7 +94,21 @@ func (r Observer) observe(ctx context.Context, o client.Object, options Options)
 	if found {
 		obs.Memcached = m
 	}
+	if err == nil && t.isWaiting() {
+		obs.Services, err = servicesOf(ctx, r.Cache, o.GetNamespace(), t.memcached)
+	}
 	return obs, err
+}
+
+// servicesOf reads the Services with the labels of a Memcached. They are the cache's own.
+func servicesOf(ctx context.Context, cache client.Reader, namespace, memcached string) ([]corev1.Service, error) {
+	var services corev1.ServiceList
+	err := cache.List(ctx, &services, client.InNamespace(namespace), client.MatchingLabels(resources.Labels(memcached)),
+		client.MatchingFields{index.Instance: memcached}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the Services of Memcached %s: %w", memcached, err)
+	}
+	return services.Items, nil
 }
 
 // ObserveJob reads an object's Job. Where one is expected, it reads from the API server

@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -110,18 +111,22 @@ func WithdrawFor(reason, format string, args ...any) *Blocker {
 	return b
 }
 
-// MemcachedNotReady returns the blocker of a Memcached whose status doesn't name the
-// servers of all shards, in their order; else nil.
-func MemcachedNotReady(m *v1beta1.Memcached) *Blocker {
-	if HasServers(m) {
-		return nil
+// Unreachable returns the blocker of a Memcached whose status doesn't list the servers of all shards in their order, or that doesn't
+// control the Service of one of these shards, so that its name can lead to the server of another owner; else nil. None named is all.
+func (obs Observation) Unreachable(shards ...int32) *Blocker {
+	m := obs.Memcached
+	if !resources.HasServers(m, resources.Listed(m)) {
+		return WaitFor(v1beta1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
 	}
-	return WaitFor(v1beta1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
-}
-
-// HasServers reports whether the status lists a server for each shard that clients use, in their order.
-func HasServers(m *v1beta1.Memcached) bool {
-	return resources.HasServers(m, resources.Listed(m))
+	for ordinal := range m.Status.Servers {
+		name := resources.ShardName(m.Name, ordinal)
+		controls := func(s corev1.Service) bool { return s.Name == name && metav1.IsControlledBy(&s, m) }
+		if (len(shards) == 0 || slices.Contains(shards, int32(ordinal))) && !slices.ContainsFunc(obs.Services, controls) { //nolint:gosec // at most 128 by the CRD
+			return WaitFor(v1beta1.ReasonShardsStarting, "waiting until Memcached %s has the Service %s. Delete one of that name "+
+				"that it doesn't manage, and if it is paused, set spec.paused to false", m.Name, name)
+		}
+	}
+	return nil
 }
 
 // NotAllowed returns the blocker of a Job that would use a Secret, a ServiceAccount or another setting of the shards' pods that

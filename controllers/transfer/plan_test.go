@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
@@ -227,15 +229,49 @@ func TestNoJobUsesCredentialsThatTheSettingsDontAllow(t *testing.T) {
 	}
 }
 
-func TestMemcachedIsNotReadyWithoutAllServers(t *testing.T) {
+// A Job would copy the items of another owner's server, or write into it.
+func TestTransferWaitsForTheServiceOfEachShard(t *testing.T) {
+	const first, second, other = "cache-0.team.svc.cluster.local:11211", "cache-1.team.svc.cluster.local:11211", "cache-2.team.svc.cluster.local:11211"
 	m := cache()
-	m.Spec.Size = new(int32(1))
-	if blocker := MemcachedNotReady(m); blocker == nil || !blocker.Transient || blocker.Withdraws || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, "status.servers") {
-		t.Errorf("it is blocked by %+v", blocker)
+	m.UID = "m"
+	former := m.DeepCopy()
+	former.UID = "f"
+	service := func(m *v1beta1.Memcached, ordinal int) client.Object {
+		s := &corev1.Service{ObjectMeta: resources.OwnedMeta(m)}
+		s.Name = resources.ShardName(m.Name, ordinal)
+		return s
 	}
-	m.Status.Servers = []string{"cache-0.team.svc.cluster.local:11211"}
-	if blocker := MemcachedNotReady(m); blocker != nil {
-		t.Errorf("it is blocked by %+v", blocker)
+	ours := []client.Object{service(m, 0), service(m, 1)}
+	elsewhere := service(m, 1)
+	elsewhere.SetNamespace("other")
+	for name, c := range map[string]struct {
+		servers  []string
+		services []client.Object
+		shards   []int32 // that are restored
+		want     string
+	}{
+		"all":                           {[]string{first, second}, ours, nil, ""},
+		"one isn't listed":              {[]string{first}, ours, nil, "status.servers"},
+		"the first isn't":               {[]string{second, other}, ours, nil, "status.servers"},
+		"one too many is":               {[]string{first, second, other}, ours, nil, "status.servers"},
+		"in another order":              {[]string{second, first}, ours, nil, "status.servers"},
+		"one has no Service of its own": {[]string{first, second}, ours[:1], nil, "has the Service cache-1"},
+		"one has that of a former one":  {[]string{first, second}, []client.Object{ours[0], service(former, 1)}, nil, "has the Service cache-1"},
+		"one is in another namespace":   {[]string{first, second}, []client.Object{ours[0], elsewhere}, nil, "has the Service cache-1"},
+		"the other one is restored":     {[]string{first, second}, ours[:1], []int32{0}, ""},
+		"the one without it is, too":    {[]string{first, second}, ours[:1], []int32{0, 1}, "has the Service cache-1"},
+	} {
+		m.Spec.Size, m.Status.Servers = new(int32(2)), c.servers
+		b := newFixture(t, append(slices.Clone(c.services), m.DeepCopy())...)
+		obs, err := b.observer().observe(t.Context(), begun(v1beta1.TransferStatus{Phase: v1beta1.TransferPending}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocker := obs.Unreachable(c.shards...)
+		if (blocker == nil) != (c.want == "") || blocker != nil &&
+			(!blocker.Transient || blocker.Withdraws || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, c.want)) {
+			t.Errorf("%s: it is blocked by %+v", name, blocker)
+		}
 	}
 }
 
