@@ -264,7 +264,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		}}, 0, released, "", "", transfer.NoAction, 0, nil},
 		"its policy was changed to Retain": {[]func(*observation){ran, func(obs *observation) { obs.backup.Spec.DeletionPolicy = v1beta1.SnapshotRetain }}, 0, released, "", "", transfer.NoAction, 0, nil},
 		"its policy was changed to Retain when the deletion had begun": {[]func(*observation){ran, func(obs *observation) { obs.backup.Spec.DeletionPolicy = v1beta1.SnapshotRetain },
-			deletion(job(transfer.Delete, 0, nil, running))}, 0, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
+			deletion(job(transfer.Delete, 0, nil, running))}, 0, waits, "", "is running", transfer.NoAction, deletionPoll, nil},
 		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"it is complete":               {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 		"a restore reads the snapshot": {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1beta1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
@@ -272,8 +272,11 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		"its deletion has failed":      {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1beta1.EventSnapshotRetained, "kept the snapshot in directory cache/team/cache/nightly-11111111 of PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
 		"its deletion has failed after a while": {[]func(*observation){ran, deletion(job(transfer.Delete, 0, func(j *batchv1.Job) { has(batchv1.JobFailed)(j); j.Status.Failed = 1 }))}, 0, released, v1beta1.EventSnapshotRetained,
 			"data of the snapshot may remain in directory cache/team/cache/nightly-11111111 of PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
+		"its deletion exceeds its deadline": {[]func(*observation){ran, deletion(job(transfer.Delete, 0, func(j *batchv1.Job) {
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded}}
+		}))}, 0, released, v1beta1.EventSnapshotRetained, "because it could not be deleted: DeadlineExceeded: it did not finish within its deadline", transfer.NoAction, 0, nil},
 		"another's Job has the name":         {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1beta1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
-		"its deletion runs":                  {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
+		"its deletion runs":                  {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is running", transfer.NoAction, deletionPoll, nil},
 		"its deletion cannot start":          {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll, nil},
 		"its deletion outlives its deadline": {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1beta1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
 		"the Job that deletes is rejected":   {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
@@ -308,7 +311,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 			} else if len(p.Events) != 0 {
 				t.Errorf("the events are %+v", p.Events)
 			}
-			if !strings.Contains(text, c.words) {
+			if !strings.Contains(text, c.words) || strings.Contains(text, "Set a longer deadline") { // that of a deletion can't be set
 				t.Errorf("the message is %q", text)
 			}
 			if got == creates {

@@ -121,6 +121,8 @@ func TestResultOfJobIsReported(t *testing.T) {
 			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "no snapshot", event.Warning(v1beta1.EventBackupFailed, "JobFailed: no snapshot"), 100},
 		"a failure after 30 of 100 items": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(3, "Error", `{"reason":"StoreFull","message":"full","items":30,"totalItems":100}`))), "",
 			v1beta1.TransferFailed, v1beta1.ReasonStoreFull, "full", event.Warning(v1beta1.EventBackupFailed, "StoreFull: full"), 30},
+		"a deadline": {jobObservation(0, finished(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), "",
+			v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, "it did not finish within its deadline. Set a longer deadline", event.Event{}, 0},
 		"a reason that isn't one": {jobObservation(0, succeeded, report(`{"reason":"not a reason!","message":"x"}`)), "",
 			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "x", event.Warning(v1beta1.EventBackupFailed, "JobFailed: x"), 0},
 		"a Job that was deleted": {JobObservation{}, "",

@@ -141,7 +141,7 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 		}
 		return s
 	case stage == podresult.Running:
-		return JobState{Stage: Copying, Reason: v1beta1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
+		return JobState{Stage: Copying, Reason: v1beta1.ReasonCopying, Message: fmt.Sprintf("pod %s is running", pod.Name), Progress: obs.Progress}
 	}
 	s := starting("pod %s is starting", pod.Name)
 	s.Since = pod.CreationTimestamp.Time
@@ -230,7 +230,6 @@ func finishedState(obs JobObservation) JobState {
 		if s := obs.Job.Spec.ActiveDeadlineSeconds; s != nil {
 			message += fmt.Sprintf(" of %s", time.Duration(*s)*time.Second)
 		}
-		message += ". Set a longer deadline or a higher rate limit"
 		if outcome != nil {
 			message += fmt.Sprintf(". Its last pod reported %s: %s", outcome.Reason, outcome.Message)
 		}

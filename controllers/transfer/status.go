@@ -54,7 +54,11 @@ func next(s v1beta1.TransferStatus, obs Observation, state JobState) v1beta1.Tra
 		return s
 	case Foreign, Failed:
 		s.Progress = progressOf(s.Progress, state, false)
-		return finish(s, obs, v1beta1.TransferFailed, state.Reason, state.Message)
+		message := state.Message
+		if state.Reason == v1beta1.ReasonDeadlineExceeded { // that of a deletion isn't in its spec
+			message += ". Set a longer deadline or a higher rate limit"
+		}
+		return finish(s, obs, v1beta1.TransferFailed, state.Reason, message)
 	case Succeeded:
 		s.Progress = progressOf(s.Progress, state, true)
 		return finish(s, obs, v1beta1.TransferComplete, state.Reason, state.Message)
