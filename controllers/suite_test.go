@@ -175,11 +175,12 @@ func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unst
 	w.must(w.admin.Create(w.ctx, u))
 }
 
-// memcached creates one of that size with its Services, whose status lists its servers.
+// memcached creates one of that size with its Services, and with as many annotations as pods can have. Its status lists its servers.
 func (w *world) memcached(name string, size int, edits ...func(*v1beta1.Memcached)) *v1beta1.Memcached {
 	w.Helper()
 	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: simtest.InMemory, Name: name}}
 	m.Spec.Size = new(int32(size)) //nolint:gosec // a few
+	m.Spec.Pod.Metadata.Annotations = map[string]string{"large": strings.Repeat("x", 8192-len("large"))}
 	for _, edit := range edits {
 		edit(m)
 	}

@@ -241,7 +241,8 @@ func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 	if got := store(t, m).Annotations[ours]; len(got) != 64 {
 		t.Errorf("a long annotation is stored with %d bytes", len(got))
 	}
-	for size, want := range map[int]int{8 << 10: 8 << 10, 9 << 10: 64} {
+	const record = resources.MaxRevision + 8<<10 // with a basis of as many annotations as a pod can have
+	for size, want := range map[int]int{record: record, record + 1: 64} {
 		b := &v1beta1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.Transfer: strings.Repeat("x", size)}}}
 		if got := store(t, b).Annotations[annotations.Transfer]; len(got) != want {
 			t.Errorf("a record of %d bytes is stored with %d", size, len(got))

@@ -32,8 +32,8 @@ const (
 	// maxValue is the size, in bytes, of the longest annotation of a custom resource. A hash
 	// stands for a longer one.
 	maxValue = 1 << 10
-	// maxRecord is that of annotations.Transfer, which has the message of a transfer, and up to 16 names of Secrets.
-	maxRecord = 8 << 10
+	// maxRecord is that of annotations.Transfer, which has the message of a transfer, and a part of the largest pod configuration.
+	maxRecord = 8<<10 + resources.MaxRevision
 	// maxFinalizers is the size, in bytes, of the names of an object's finalizers, above which tooManyFinalizers
 	// stands for them. The API server rejects that name, so no write of the list removes one of them.
 	maxFinalizers     = 4 << 10
