@@ -142,8 +142,9 @@ func TestSaveOmitsItemsThatAreGone(t *testing.T) {
 				if lives = 500; name == "a half is deleted" {
 					lives = 1500
 				}
-				if outcome := s.save(taskOf(source)); outcome.Items != lives {
-					t.Errorf("%+v, want %d items", outcome, lives)
+				gone := fmt.Sprintf("%d items of 1 shards; %d expired, or were deleted", lives, 3000-lives)
+				if outcome := s.save(taskOf(source)); outcome.Items != lives || !strings.HasPrefix(outcome.Message, gone) {
+					t.Errorf("%+v, want %s", outcome, gone)
 				}
 			})
 		})

@@ -51,8 +51,8 @@ type Shard struct {
 	// Items, and the bytes of their keys and values.
 	Items int64 `json:"items"`
 	Bytes int64 `json:"bytes"`
-	// Items that were listed and are not in the snapshot: Gone were deleted or evicted
-	// before they were read, Stale were invalidated, and Unnamed have keys that the
+	// Items that were listed and are not in the snapshot: Gone expired, or were deleted or
+	// evicted, before they were read, Stale were invalidated, and Unnamed have keys that the
 	// text protocol can't express.
 	Gone    int64 `json:"gone,omitempty"`
 	Stale   int64 `json:"stale,omitempty"`
@@ -123,7 +123,7 @@ func (m *Manifest) Summary() string {
 		n    int64
 		what string
 	}{
-		{gone, "were deleted or evicted before they were read"},
+		{gone, "expired, or were deleted or evicted, before they were read"},
 		{stale, "are stale and were skipped"},
 		{unnamed, "have keys that the text protocol can't express"},
 	} {
