@@ -8,7 +8,7 @@
 // A save lists all keys of a shard on disk first, by age, and then reads the values,
 // most recently used first: a dump that is read slowly harms memcached before 1.6.44.
 // Memory doesn't grow with the number of items. Only the key spool grows, by about the
-// length of all keys, and the list of chunks, by about 150 bytes per 2 MiB.
+// length of all keys, and the list of chunks, by 32 bytes each.
 //
 // A load writes nothing of a snapshot that lacks a chunk, and no item whose chunk
 // doesn't match its checksum. If a later chunk of a large value is damaged, the load
