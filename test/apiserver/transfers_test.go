@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -186,6 +188,22 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	tr.eventually("the second restore waits for it", r, "second", func() bool { return r.Status.Reason() == v1beta1.ReasonRestoreRunning })
 	tr.jobs.Hang = nil
 	tr.eventually("the second restore is Complete", r, "second", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
+	tr.Must(admin.Get(t.Context(), client.ObjectKey{Namespace: tr.Namespace, Name: "cache"}, m))
+	tr.Must(admin.Patch(t.Context(), m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))))
+	tr.eventually("the Memcached is paused", m, "cache", func() bool { return m.Status.ObservedGeneration == m.Generation })
+	service := &corev1.Service{ObjectMeta: resources.OwnedMeta(m), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+	service.Name = "cache-1"
+	tr.Must(admin.Delete(t.Context(), service.DeepCopy()))
+	tr.Must(cluster.Eventually(t.Context(), "the operator sees the deletion", func(ctx context.Context) error {
+		if err := mgr.GetClient().Get(ctx, client.ObjectKeyFromObject(service), &corev1.Service{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Service is read with the error %v", err) //nolint:errorlint // err may be nil
+		}
+		return nil
+	}))
+	tr.Must(tr.create("MemcachedRestore", "third", fromBackup))
+	tr.eventually("the third restore waits for the Service of a shard", r, "third", func() bool { return r.Status.Reason() == v1beta1.ReasonShardsStarting })
+	tr.Must(admin.Create(t.Context(), service))
+	tr.eventually("the third restore is Complete", r, "third", func() bool { return r.Status.Phase == v1beta1.TransferComplete })
 	job := &batchv1.Job{}
 	tr.eventually("the Job expires", job, b.Status.JobName, func() bool { return job.Spec.TTLSecondsAfterFinished != nil })
 	families, err := metrics.Registry.Gather()
