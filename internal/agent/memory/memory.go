@@ -90,27 +90,34 @@ func forMemcached(dir string, volume, forwarded int64) (bytes int64, limited boo
 // freeInCgroup returns how much memory the container may still use when memcached has filled its volume, and false if it is
 // not limited.
 func freeInCgroup(dir string, volume int64) (free int64, limited bool) {
-	maximum, err := readCgroup(dir, "memory.max")
-	if err != nil {
-		return 0, false
+	for _, v := range versions {
+		maximum, err := readCgroup(dir, v.limit)
+		if err != nil {
+			continue
+		}
+		current, err := readCgroup(dir, v.current)
+		if err != nil {
+			continue
+		}
+		if filled, err := readStat(dir, v.stat, v.shmem); err == nil {
+			current += max(volume-filled, 0)
+		}
+		return maximum - current, true
 	}
-	current, err := readCgroup(dir, "memory.current")
-	if err != nil {
-		return 0, false
-	}
-	if filled, err := readStat(dir, "memory.stat", "shmem"); err == nil {
-		current += max(volume-filled, 0)
-	}
-	return maximum - current, true
+	return 0, false
 }
 
-// readCgroup returns an error for the text "max" too.
+// readCgroup returns an error for no limit too: the text "max", and the largest number of pages in version 1.
 func readCgroup(dir, name string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if bytes > math.MaxInt64/2 {
+		err = strconv.ErrRange
+	}
+	return bytes, err
 }
 
 // readStat reads a line of a file with a name and a number in each.
@@ -124,10 +131,11 @@ func readStat(dir, file, name string) (int64, error) {
 	return strconv.ParseInt(line, 10, 64)
 }
 
-// versions of control groups: the files with what is limited and used, and the part of memory.stat that can be reclaimed.
-var versions = []struct{ limit, current, stat, inactive string }{
-	{"memory.max", "memory.current", "memory.stat", "inactive_file"},
-	{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"},
+// versions of control groups: the files with what is limited and used, and the parts of memory.stat that can be reclaimed, and that are in
+// volumes.
+var versions = []struct{ limit, current, stat, inactive, shmem string }{
+	{"memory.max", "memory.current", "memory.stat", "inactive_file", "shmem"},
+	{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file", "total_shmem"},
 }
 
 // OfContainer returns bytes: NaN for what is unknown, or not limited.
@@ -136,8 +144,7 @@ func OfContainer() (workingSet, limit float64) { return ofContainer(Cgroup) }
 func ofContainer(dir string) (workingSet, limit float64) {
 	workingSet, limit = math.NaN(), math.NaN()
 	for _, v := range versions {
-		// Version 1 has a number of pages for no limit.
-		if bytes, err := readCgroup(dir, v.limit); err == nil && bytes < math.MaxInt64/2 {
+		if bytes, err := readCgroup(dir, v.limit); err == nil {
 			limit = float64(bytes)
 		}
 		current, err := readCgroup(dir, v.current)

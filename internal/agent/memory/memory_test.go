@@ -9,6 +9,17 @@ import (
 	"testing"
 )
 
+// cgroup is a directory with these files.
+func cgroup(t *testing.T, files map[string]string) string {
+	dir := t.TempDir()
+	for file, text := range files {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
 	const volume = 100
 	for name, c := range map[string]struct {
@@ -18,17 +29,15 @@ func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
 	}{
 		"limited":         {map[string]string{"memory.max": "1000\n", "memory.current": "400\n"}, 600, true},
 		"not limited":     {map[string]string{"memory.max": "max\n", "memory.current": "400\n"}, 0, false},
-		"other versions":  {nil, 0, false},
+		"no file":         {nil, 0, false},
 		"over its limits": {map[string]string{"memory.max": "1000\n", "memory.current": "1400\n"}, -400, true},
 		"with few items":  {map[string]string{"memory.max": "1000\n", "memory.current": "400\n", "memory.stat": "anon 370\nshmem 30\n"}, 600 - (volume - 30), true},
 		"full of items":   {map[string]string{"memory.max": "1000\n", "memory.current": "400\n", "memory.stat": "anon 270\nshmem 130\n"}, 600, true},
+		"version 1": {map[string]string{"memory/memory.limit_in_bytes": "1000\n", "memory/memory.usage_in_bytes": "400\n",
+			"memory/memory.stat": "shmem 1\ntotal_shmem 30\n"}, 600 - (volume - 30), true},
+		"not limited, version 1": {map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n", "memory/memory.usage_in_bytes": "400\n"}, 0, false},
 	} {
-		dir := t.TempDir()
-		for file, text := range c.files {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		dir := cgroup(t, c.files)
 		if free, limited := freeInCgroup(dir, volume); free != c.free || limited != c.limited {
 			t.Errorf("%s: %d free, limited %t", name, free, limited)
 		}
@@ -72,13 +81,7 @@ func TestMemoryOfTheContainerIsReadFromBothVersionsOfControlGroups(t *testing.T)
 		"not limited, version 1": {map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, unknown, unknown},
 		"no file":                {nil, unknown, unknown},
 	} {
-		dir := t.TempDir()
-		for file, text := range c.files {
-			if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		workingSet, limit := ofContainer(dir)
+		workingSet, limit := ofContainer(cgroup(t, c.files))
 		for _, of := range [][2]float64{{workingSet, c.workingSet}, {limit, c.limit}} {
 			if got, want := of[0], of[1]; got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 				t.Errorf("%s: %v and %v, want %v and %v", name, workingSet, limit, c.workingSet, c.limit)
