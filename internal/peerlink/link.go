@@ -118,14 +118,19 @@ func AppendHead(dst []byte, k Kind, size int) []byte {
 
 // ReadMessage reads a message in JSON.
 func ReadMessage[T any](r *bufio.Reader, size int) (message T, err error) {
+	err = readMessage(r, size, &message)
+	return message, err
+}
+
+func readMessage(r *bufio.Reader, size int, message any) error {
 	text := make([]byte, size)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return message, protocol.Unexpected(err)
+		return protocol.Unexpected(err)
 	}
-	if err := json.Unmarshal(text, &message); err != nil {
-		return message, fmt.Errorf("%w: %w", ErrFrame, err)
+	if err := json.Unmarshal(text, message); err != nil {
+		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
-	return message, nil
+	return nil
 }
 
 // Link sends and receives frames. One goroutine reads; any number write.

@@ -68,43 +68,39 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// Query returns memcached's answer, or the error of ctx when that ends before. The
+// Query returns memcached's answer. It is as Command otherwise.
+func Query[T any](ctx context.Context, c *Client, ask func(*protocol.Conn, context.Context) (T, error)) (answer T, err error) {
+	late := new(T)
+	err = c.Command(ctx, func(conn *protocol.Conn, ctx context.Context) (err error) {
+		*late, err = ask(conn, ctx)
+		return err
+	})
+	if err == nil {
+		answer = *late // the answer may still arrive after an error
+	}
+	return answer, err
+}
+
+// Command sends a request, and returns the error of ctx when that ends before the answer. The
 // connection then waits for the late answer: if it were closed, clients could occupy
 // the one that becomes free.
-func Query[T any](ctx context.Context, c *Client, ask func(*protocol.Conn, context.Context) (T, error)) (answer T, err error) {
+func (c *Client) Command(ctx context.Context, send func(*protocol.Conn, context.Context) error) error {
 	select {
 	case <-c.lock:
 	case <-ctx.Done():
-		return answer, ctx.Err()
+		return ctx.Err()
 	}
-	type result struct {
-		answer T
-		err    error
-	}
-	results := make(chan result, 1)
+	result := make(chan error, 1)
 	go func() {
 		defer func() { c.lock <- struct{}{} }()
-		var r result
-		r.err = c.do(func(conn *protocol.Conn) (err error) {
-			r.answer, err = ask(conn, c.life)
-			return err
-		})
-		results <- r
+		result <- c.do(func(conn *protocol.Conn) error { return send(conn, c.life) })
 	}()
 	select {
-	case r := <-results:
-		return r.answer, r.err
+	case err := <-result:
+		return err
 	case <-ctx.Done():
-		return answer, ctx.Err()
+		return ctx.Err()
 	}
-}
-
-// Command is a query whose answer is only that it succeeded.
-func (c *Client) Command(ctx context.Context, send func(*protocol.Conn, context.Context) error) error {
-	_, err := Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (struct{}, error) {
-		return struct{}{}, send(conn, ctx)
-	})
-	return err
 }
 
 // do runs a query, and again over a new connection if the kept one was dead, as
