@@ -148,3 +148,27 @@ func (c *stalledConn) Read(p []byte) (int, error) {
 	c.wait()
 	return n, err
 }
+
+// Without it, what the flush_all of a client would have deleted stays.
+func TestFlushWithADelayFollowsInTheTarget(t *testing.T) {
+	for mode, ready := range map[string]func(){"Strict": nil, "Available": func() {}} {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(100), newCache(t)
+				cache.Started += 9 // its clock is off since a restart
+				origin.flushesAt = time.Now().Add(time.Hour).UnixMilli()
+				start(t, cache.network, offerOf(origin, 100))
+				target := targetOf(t, cache)
+				target.Ready = ready
+				if _, err := Receive(t.Context(), target); err != nil {
+					t.Fatal(err)
+				}
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+				want := fmt.Sprintf("flush_all %d", origin.flushesAt/1000+9)
+				if got := cache.Requests("flush_all"); len(got) != 1 || got[0] != want {
+					t.Errorf("requests %q, want %s", got, want)
+				}
+			})
+		})
+	}
+}

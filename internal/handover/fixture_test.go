@@ -43,15 +43,17 @@ type entry struct {
 
 // fakeOrigin keeps the items of a source in memory.
 type fakeOrigin struct {
-	mu       sync.Mutex
-	items    map[string]entry
-	cas      map[string]uint64
-	changes  uint64
-	flushes  uint32
-	scans    int
-	events   []string
-	result   Result
-	reserved int64
+	mu      sync.Mutex
+	items   map[string]entry
+	cas     map[string]uint64
+	changes uint64
+	flushes uint32
+	// flushesAt is when a flush_all with a delay deletes all items.
+	flushesAt int64
+	scans     int
+	events    []string
+	result    Result
+	reserved  int64
 	// noRoom lets Reserve fail.
 	noRoom bool
 	// during is called in each scan after the items were listed and before they are visited, from
@@ -127,7 +129,7 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 	if order == HotFirst {
 		slices.Reverse(keys)
 	}
-	report := memfile.Report{OldestLive: o.flushes}
+	report := memfile.Report{OldestLive: o.flushes, FlushesAt: o.flushesAt}
 	o.mu.Unlock()
 	o.record("scan")
 	if order != AnyOrder {

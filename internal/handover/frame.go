@@ -117,6 +117,8 @@ type done struct {
 	Complete bool
 	// Flushed is whether there was a flush_all since the pass before.
 	Flushed bool
+	// FlushesAt is when a flush_all with a delay deletes all items, like expires of an item.
+	FlushesAt int64
 	// Routed is whether new connections of clients reach the target, after a pass while both serve.
 	Routed bool
 }

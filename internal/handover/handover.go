@@ -48,6 +48,8 @@
 // have deleted it, and the deletion of what the source doesn't have leaves no trace. A flush_all of the source
 // is repeated in the target.
 //
+// In both modes, a flush_all whose delay is not over when the source stops deletes all items of the target at that time.
+//
 // An item travels with the time at which it expires, and not with what it has left to live, which is wrong
 // once it has waited. The clocks of nodes may differ: the offer shows the source's. The target's memcached
 // has a clock of its own (protocol.Clock).

@@ -619,7 +619,7 @@ func (p *pass) run(order Order) (done, error) {
 	if err != nil {
 		return p.done, fmt.Errorf("scanning the items: %w", err)
 	}
-	p.done.Items = report.Items
+	p.done.Items, p.done.FlushesAt = report.Items, report.FlushesAt
 	p.done.Flushed, s.oldestLive = report.OldestLive != s.oldestLive, report.OldestLive
 	if s.table != nil {
 		if err := s.table.sweep(p.addRemoved); err != nil {

@@ -273,7 +273,7 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 			return r.cache.barrier()
 		})
 	if err == nil && inexpressible && r.cache.omitted { // a client has stored it, and only this deletes it
-		err = r.cache.flushAll()
+		err = r.cache.flushAll(time.Time{})
 	}
 	return err
 }
@@ -305,7 +305,11 @@ func (r *receiver) finish(ctx context.Context) error {
 
 // acknowledge waits for the confirmation after the last pass.
 func (r *receiver) acknowledge(ctx context.Context, d done) error {
-	if err := r.cache.restore(); err != nil {
+	err := r.cache.restore()
+	if err == nil && d.FlushesAt != 0 {
+		err = r.cache.flushAll(r.at(d.FlushesAt))
+	}
+	if err != nil {
 		return fmt.Errorf("writing to the own memcached: %w", err)
 	}
 	n, err := r.cache.items(ctx)
@@ -389,7 +393,7 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 		if err := r.cache.barrier(); err != nil {
 			return fmt.Errorf("deleting items: %w", err)
 		}
-		if err := r.cache.flushAll(); err != nil {
+		if err := r.cache.flushAll(time.Time{}); err != nil {
 			return fmt.Errorf("deleting all items: %w", err)
 		}
 	}
@@ -425,11 +429,7 @@ func (r *receiver) item(size int) error {
 	if err != nil {
 		return fmt.Errorf("reading from the source: %w", err)
 	}
-	var expires time.Time
-	if item.expires != 0 {
-		expires = time.UnixMilli(item.expires - r.ahead)
-	}
-	if err := r.cache.set(item, expires, r.link.R); err != nil {
+	if err := r.cache.set(item, r.at(item.expires), r.link.R); err != nil {
 		return fmt.Errorf("storing an item: %w", err)
 	}
 	r.progress.Items++
@@ -438,6 +438,14 @@ func (r *receiver) item(size int) error {
 		r.report(false)
 	}
 	return nil
+}
+
+// at returns a time that the source has sent, the zero time for 0.
+func (r *receiver) at(milliseconds int64) time.Time {
+	if milliseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds - r.ahead)
 }
 
 func (r *receiver) report(now bool) {

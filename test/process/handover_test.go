@@ -6,6 +6,8 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -17,6 +19,14 @@ func wantHandedOver(t *testing.T, start agentwire.Start, size int64) {
 		start.HandoverSeconds <= 0 || start.GapSeconds <= 0 || start.GapSeconds > start.HandoverSeconds || start.UnavailableSeconds != start.GapSeconds {
 		t.Errorf("start %+v, want HandedOver with %d items", start, size)
 	}
+}
+
+// flushesAt returns when a flush_all with a delay deletes the items.
+func flushesAt(t *testing.T, c *pods.Cache) time.Time {
+	t.Helper()
+	clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(c.Address()))
+	pods.Must(t, err)
+	return clock.At(clock.OldestLive)
 }
 
 func TestDrainedPodHandsItsItemsOver(t *testing.T) {
@@ -47,6 +57,8 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 			old.Run()
 			client := fillWithAll(t, 1, old.AsCache())[0]
 			want := itemsOf(client, old.AsCache())
+			client.Do("flush_all 1000")
+			flushes := flushesAt(t, old.AsCache())
 
 			old.Signal(syscall.SIGTERM)
 			next.Launch()
@@ -56,6 +68,9 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 				t.Errorf("the other agent exited with code %d", code)
 			}
 			pods.WantEqual(t, "after the handover", itemsOf(client, next.AsCache()), want)
+			if at := flushesAt(t, next.AsCache()); at.Sub(flushes).Abs() > time.Minute { // no two readings of clocks are equal
+				t.Errorf("the flush_all is at %s, want %s", at, flushes)
+			}
 			if status.Version != c.to || status.Handover != nil {
 				t.Errorf("version %s, progress %+v", status.Version, status.Handover)
 			}

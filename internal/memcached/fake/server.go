@@ -349,7 +349,10 @@ func (s *Server) answer(line string, value []byte) string {
 		return "MN\r\n"
 	case "flush_all":
 		s.flushes++
-		clear(s.items)
+		exptime, _ := strconv.ParseInt(strings.TrimPrefix(line, "flush_all "), 10, 64) // 0 without one
+		if s.expires(exptime) <= s.unix()+1 {                                          // one with a delay is only recorded
+			clear(s.items)
+		}
 		return "OK\r\n"
 	case "slabs":
 		s.Automove = words[2]

@@ -65,6 +65,8 @@ type Report struct {
 	Unreadable int64
 	// OldestLive is that of the clock: it changes with each flush_all.
 	OldestLive uint32
+	// FlushesAt is when a flush_all with a delay deletes all items, a Unix time in milliseconds; 0 without one.
+	FlushesAt int64
 }
 
 // ErrLayout is a file that this package can't read.
@@ -217,7 +219,7 @@ func (f *File) scanByAccess(clock Clock, arrange func([]uint64), visit func(*Ite
 	}
 	slices.Sort(entries)
 	arrange(entries)
-	s := scan{file: f, clock: clock, report: Report{Skipped: first.report.Skipped, Unreadable: first.report.Unreadable}}
+	s := scan{file: f, clock: clock, report: first.report}
 	chunk := make([]byte, pageSize)
 	for _, entry := range entries {
 		page := int64(entry >> chunkBits & (1<<pageBits - 1))
@@ -287,7 +289,9 @@ const headLength = 512
 
 // walk calls found for each item, after it has read it.
 func (s *scan) walk(found func(offset int64, chunk []byte) error) error {
-	s.report.OldestLive = s.clock.OldestLive
+	if s.report.OldestLive = s.clock.OldestLive; s.clock.OldestLive > s.clock.Now {
+		s.report.FlushesAt = s.clock.At(s.clock.OldestLive + 1).UnixMilli()
+	}
 	page := make([]byte, pageSize)
 	for offset := int64(0); offset < s.file.layout.size; offset += pageSize {
 		// Only the head of an unused page is certain to be allocated.

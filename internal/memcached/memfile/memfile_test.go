@@ -69,6 +69,7 @@ func offsets(t testing.TB, f *File) map[string]int {
 // A recorded file, so that the details are visible that test/facts compares with memcached.
 func TestScanOfARecordedFile(t *testing.T) {
 	data, clock := memory(t)
+	clock.OldestLive = clock.Now + 100 // flush_all with a delay
 	f := &File{reader: bytes.NewReader(data), layout: layout(t, recorded...)}
 	for name, scan := range map[string]func(Clock, func(*Item) error) (Report, error){"in memory order": f.Scan, "coldest first": f.ScanColdFirst, "hottest first": f.ScanHotFirst} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestScanOfARecordedFile(t *testing.T) {
 			if err != nil || !maps.Equal(found, recordedItems) {
 				t.Errorf("found %v: %v", found, err)
 			}
-			if want := (Report{Items: 7, Skipped: 3}); report != want {
+			if want := (Report{Items: 7, Skipped: 3, OldestLive: clock.OldestLive, FlushesAt: clock.At(clock.OldestLive + 1).UnixMilli()}); report != want {
 				t.Errorf("report %+v, want %+v", report, want)
 			}
 			end := errors.New("end")
