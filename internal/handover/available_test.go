@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/peerlink"
 )
 
@@ -172,6 +173,7 @@ func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
 		}
 		available(t, origin, cache, func() {
 			cache.set("in the overlap", entry{value: "own"})
+			cache.SetCAS("with a CAS of its client", fake.Item{Value: "own"}, 7)
 			for i := range 3 * maxRemoved / 8 { // more than one question
 				cache.set(fmt.Sprintf("own-%d", i), entry{value: "own"})
 			}

@@ -240,7 +240,8 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	inexpressible := false
 	err := protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
 		func(item protocol.Listed) bool {
-			if _, found := slices.BinarySearch(r.kept, hash(item.Key)); !found && item.CAS <= after && !r.askAll {
+			first := r.cache.firstCAS // a client can choose a lower one than all of the copy (flag E)
+			if _, found := slices.BinarySearch(r.kept, hash(item.Key)); !found && first <= item.CAS && item.CAS <= after && !r.askAll {
 				return false
 			}
 			if _, ok := protocol.AppendDelete(nil, item.Key); !ok {

@@ -195,6 +195,14 @@ func (s *Server) Set(key string, item Item) {
 	s.put(key, item)
 }
 
+// SetCAS stores an item with a CAS that the client chooses (flag E).
+func (s *Server) SetCAS(key string, item Item, cas uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(key, item)
+	s.items[key].cas = cas
+}
+
 // Touch sets when an item expires, as a client does, which is no change of its CAS.
 func (s *Server) Touch(key string, expires int64) {
 	s.mu.Lock()
