@@ -87,6 +87,10 @@ func eachEntry(list []byte, visit func(*memfile.Item) error) error {
 	return nil
 }
 
+// maxScans bounds the scans for targets at a time: each takes more than a page of the memory file, and the items of a shard that leaves
+// move to all others. Together, they are no faster.
+const maxScans = 4
+
 // Service returns what a handover port has to serve, beside handovers, for a shard from which keys move. memcached is
 // called for each connection; after its error, the target tries again.
 func Service(key []byte, memcached func() (Memcached, error)) (handover.Service, error) {
@@ -94,12 +98,13 @@ func Service(key []byte, memcached func() (Memcached, error)) (handover.Service,
 	if err != nil {
 		return handover.Service{}, fmt.Errorf("using the key for scaling: %w", err)
 	}
+	scans := make(chan struct{}, maxScans)
 	return handover.Service{Name: ServiceName, Identity: identity, Handle: func(ctx context.Context, conn net.Conn, log *slog.Logger) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		link := peerlink.New(conn, frames)
 		defer context.AfterFunc(ctx, link.Abort)()
-		if err := answer(ctx, link, memcached, log); err != nil && ctx.Err() == nil {
+		if err := answer(ctx, link, memcached, scans, log); err != nil && ctx.Err() == nil {
 			log.Info("A shard that gets keys of this one was not answered", "reason", err)
 			_ = link.Fail(err)
 		}
@@ -107,7 +112,7 @@ func Service(key []byte, memcached func() (Memcached, error)) (handover.Service,
 }
 
 // answer is the source's side of a connection.
-func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcached, error), log *slog.Logger) error {
+func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcached, error), scans chan struct{}, log *slog.Logger) error {
 	request, err := peerlink.Expect[hello](link, kindHello)
 	if err != nil {
 		return err
@@ -136,6 +141,12 @@ func answer(ctx context.Context, link *peerlink.Link, memcached func() (Memcache
 		link.Beat(ctx)
 		cancel()
 	}()
+	select {
+	case scans <- struct{}{}:
+		defer func() { <-scans }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	switch request.Order {
 	case verified:
 		err = verify(ctx, m, request.Change, func(item *memfile.Item) {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +93,42 @@ func TestSourceStopsTheScanForATargetThatHasLeft(t *testing.T) {
 			if service.Handle(t.Context(), far, slog.New(slog.DiscardHandler)); visited > 10 {
 				t.Errorf("%s: it visits %d items for a target that has left", order, visited)
 			}
+		}
+	})(t)
+}
+
+// All shards that stay get keys of one that leaves. Each scan needs memory of its container.
+func TestSourceScansForFewTargetsAtATime(t *testing.T) {
+	bubble(func(t *testing.T) {
+		const targets = 20
+		var scans, most atomic.Int64
+		source := Memcached{Owner: "owner", Ordinal: targets, Run: func() string { return "1" }, Scan: func(ctx context.Context, _ handover.Order, _ func([]byte) bool, _ func(*memfile.Item) error) (memfile.Report, error) {
+			most.Store(max(most.Load(), scans.Add(1)))
+			defer scans.Add(-1)
+			return memfile.Report{}, peerlink.Sleep(ctx, peerlink.Silence)
+		}}
+		service, err := Service(testKey, func() (Memcached, error) { return source, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		for target := range targets {
+			near, far := fake.Pipe()
+			running.Go(func() { service.Handle(t.Context(), far, slog.New(slog.DiscardHandler)) })
+			running.Go(func() {
+				link := peerlink.New(near, frames)
+				defer link.Close()
+				err := link.Send(kindHello, hello{Owner: "owner", Source: targets, Target: target, Change: Change{ring.Jump, servers(targets + 1), servers(targets)}, Order: counted})
+				if err == nil {
+					_, err = peerlink.Expect[offer](link, kindOffer)
+				}
+				if err != nil {
+					t.Errorf("target %d: %v", target, err)
+				}
+			})
+		}
+		if running.Wait(); most.Load() != maxScans {
+			t.Errorf("%d scans at a time, want %d", most.Load(), maxScans)
 		}
 	})(t)
 }
