@@ -15,7 +15,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/sizing"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
@@ -46,7 +45,7 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
 		var items []sizing.Item
-		sample, err := file.sampleIdle(ctx, c.Server, &items)
+		sample, err := file.sampleIdle(ctx, c, &items)
 		if err != nil {
 			sample = nil
 		}
@@ -66,13 +65,13 @@ func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile, size *
 }
 
 // sampleIdle returns nil if too much of the file doesn't have the expected layout.
-func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server, items *[]sizing.Item) (*metrics.Idle, error) {
+func (m memoryFile) sampleIdle(ctx context.Context, c *process.Client, items *[]sizing.Item) (*metrics.Idle, error) {
 	file, err := datadir.OpenMemory(m.dataDir, m.arguments, m.version)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	clock, err := memfile.ClockOfRunning(ctx, server)
+	clock, err := memfile.ClockOfRunning(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -184,6 +184,25 @@ func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
 	})
 }
 
+// Clients can use all connections of the target as soon as it serves.
+func TestLastCountNeedsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(1000), newCache(t)
+		full := false
+		cache.Before = func(request string) string {
+			if full && request == "stats" {
+				return "ERROR Too many open connections\r\n"
+			}
+			full = full || strings.HasPrefix(request, "lru_crawler")
+			return ""
+		}
+		if result := available(t, origin, cache, nil); result.Items != 1000 {
+			t.Errorf("%+v", result)
+		}
+		wantOnly(t, cache, origin)
+	})
+}
+
 // A scan of the target's memory misses an item that a client stores at the same time, and those of a page that it can't read.
 func TestLastNamesAreThoseOfADump(t *testing.T) {
 	for name, atStop := range map[string]bool{"removed before the stop": false, "removed when the source stops": true} {

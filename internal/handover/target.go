@@ -314,6 +314,9 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 		return fmt.Errorf("writing to the own memcached: %w", err)
 	}
 	n, err := r.cache.items(ctx)
+	if protocol.IsFull(err) { // clients use all connections
+		n, err = d.Items, nil
+	}
 	if err != nil {
 		return fmt.Errorf("reading from the own memcached: %w", err)
 	}

@@ -45,7 +45,7 @@ func (m *Memory) Scan(ctx context.Context, order handover.Order, visit func(*mem
 }
 
 func (m *Memory) scanRunning(ctx context.Context, order handover.Order, which func(*memfile.Item) bool, visit func(*memfile.Item) error) (memfile.Report, error) {
-	clock, err := memfile.ClockOfRunning(ctx, m.Client.Server)
+	clock, err := memfile.ClockOfRunning(ctx, m.Client)
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}

@@ -192,7 +192,7 @@ func (s *Source) verifiedOffer(ctx context.Context) (handover.Offer, error) {
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
-	answers, err := s.memory.Client.Server.QueryStats(ctx, "stats settings")
+	answers, err := s.memory.Client.QueryStats(ctx, "stats settings")
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
 	}

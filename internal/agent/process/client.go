@@ -58,6 +58,17 @@ func (c *Client) GeneralStats(ctx context.Context) (protocol.General, error) {
 	})
 }
 
+// QueryStats returns the answers to such requests, over a connection of its own unless clients use all others.
+func (c *Client) QueryStats(ctx context.Context, requests ...string) ([]protocol.Stats, error) {
+	answers, err := c.Server.QueryStats(ctx, requests...)
+	if !protocol.IsFull(err) {
+		return answers, err
+	}
+	return Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) ([]protocol.Stats, error) {
+		return conn.QueryStats(ctx, requests...)
+	})
+}
+
 // Ping returns nil if memcached responds, even with an error such as too many
 // connections.
 func (c *Client) Ping(ctx context.Context) error {

@@ -28,11 +28,16 @@ func (c Clock) isExpiredOrFlushed(item *Item) bool {
 		(item.LastAccess <= c.OldestLive || item.CAS != 0 && item.CAS < c.OldestCAS)
 }
 
+// Running is a memcached, such as a protocol.Server.
+type Running interface {
+	QueryStats(ctx context.Context, requests ...string) ([]protocol.Stats, error)
+}
+
 // ClockOfRunning asks a memcached. Versions below 1.6.25 don't show
 // OldestCAS, without which items are not recognized as flushed that were stored in the
 // second of flush_all.
-func ClockOfRunning(ctx context.Context, server protocol.Server) (Clock, error) {
-	stats, err := server.QueryStats(ctx, "stats", "stats settings")
+func ClockOfRunning(ctx context.Context, memcached Running) (Clock, error) {
+	stats, err := memcached.QueryStats(ctx, "stats", "stats settings")
 	if err != nil {
 		return Clock{}, err
 	}

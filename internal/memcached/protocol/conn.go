@@ -175,8 +175,13 @@ func (s Server) QueryStats(ctx context.Context, requests ...string) (answers []S
 		return nil, err
 	}
 	defer conn.Close()
+	return conn.QueryStats(ctx, requests...)
+}
+
+// QueryStats returns the answers to such requests.
+func (c *Conn) QueryStats(ctx context.Context, requests ...string) (answers []Stats, err error) {
 	for _, request := range requests {
-		answer, err := conn.Stats(ctx, request)
+		answer, err := c.Stats(ctx, request)
 		if err != nil {
 			return nil, err
 		}

@@ -85,22 +85,22 @@ func (d *DumpReader) Next() (Listed, error) {
 const (
 	// busyPause is between two attempts of a dump.
 	busyPause = 20 * time.Millisecond
-	// crawlerTimeout is how long a dump waits for the LRU crawler. The agent enables it again within 10 s after a client has
-	// disabled it.
-	crawlerTimeout = 20 * time.Second
+	// waitTimeout is how long a dump waits for the LRU crawler, which the agent enables again within 10 s after a client has
+	// disabled it, or for a connection while clients use all.
+	waitTimeout = 20 * time.Second
 	// growthPauses are how many pauses a dump waits until memcached grows its hash table: with -o no_hashexpand, it never does.
 	growthPauses = 250
 )
 
-// Dump visits all items over a connection of its own, and starts again while memcached is busy, or for crawlerTimeout while
-// its LRU crawler is disabled: an item can be visited more than once. timeout bounds the connection, and each answer.
+// Dump visits all items over a connection of its own, and starts again while memcached is busy, or for waitTimeout while
+// its LRU crawler is disabled or it has no connection left: an item can be visited more than once. timeout bounds the connection, and each answer.
 func (s Server) Dump(ctx context.Context, timeout time.Duration, visit func(Listed) error) error {
-	for enabled := time.Now().Add(crawlerTimeout); ; {
+	for until := time.Now().Add(waitTimeout); ; {
 		err := s.dump(ctx, timeout, visit)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrBusy), errors.Is(err, ErrCrawlerDisabled) && time.Now().Before(enabled):
+		case errors.Is(err, ErrBusy), (errors.Is(err, ErrCrawlerDisabled) || IsFull(err)) && time.Now().Before(until):
 		default:
 			return err
 		}

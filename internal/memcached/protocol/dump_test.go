@@ -140,7 +140,7 @@ func FuzzDump(f *testing.F) {
 func TestDumpStartsAgainWhileMemcachedCannotListItsKeys(t *testing.T) {
 	t.Parallel()
 	const idle = "STAT lru_crawler_running 0\r\nEND\r\n"
-	server := serve(t, "STAT lru_crawler_running 1\r\nEND\r\n", idle, "ERROR locked try again later\r\n", idle, "CLIENT_ERROR lru crawler disabled\r\n",
+	server := serve(t, "ERROR Too many open connections\r\n", "STAT lru_crawler_running 1\r\nEND\r\n", idle, "ERROR locked try again later\r\n", idle, "CLIENT_ERROR lru crawler disabled\r\n",
 		idle, "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\nERROR locked try again later\r\n",
 		idle, "key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n")
 	var visited []uint64
