@@ -84,10 +84,7 @@ const (
 	//
 	// Do: Wait. status.update shows the progress.
 	ReasonUpdatingShard = "UpdatingShard"
-	// ReasonPaused: spec.paused is true, so the operator changes nothing.
-	//
-	// Do: set spec.paused to false when the operator may continue.
-	ReasonPaused = "Paused"
+	ReasonPaused        = string(GatePaused)
 	// ReasonSpecRejected: the operator can't apply the spec, and changes nothing.
 	//
 	// Do: read the message of Degraded, and correct the spec.
@@ -124,38 +121,41 @@ type Gate string
 
 // The gates, in the order in which the operator checks them.
 const (
-	// GatePaused: the update waits until spec.paused is false.
+	// GatePaused: spec.paused is true, so the operator changes nothing.
 	//
-	// Do: set spec.paused to false.
+	// Do: set spec.paused to false when the operator may continue.
 	GatePaused Gate = "Paused"
-	// GateUpdateStrategyInvalid: the update waits until spec.updateStrategy is valid.
+	// GateUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist. No shard is
+	// changed until it is fixed.
 	//
-	// Do: fix the field that the message names.
+	// Do: use a name of the IANA database, such as Europe/Berlin.
 	GateUpdateStrategyInvalid Gate = "UpdateStrategyInvalid"
-	// GateUpdateFailed: this change failed on a shard, which was rolled back. Or, with
-	// updateStrategy.type Handover, a shard started without its items in its new pod. Or a shard
-	// lost its items when memcached restarted for a certificate.
+	// GateUpdateFailed: a shard failed during its update and was rolled back. Or, with
+	// updateStrategy.type Handover, its handover failed, and it started without its items. Or
+	// memcached lost its items when it restarted for a certificate. The next shards were not
+	// changed.
 	//
-	// Do: revert the spec, or retry the change with the annotation
+	// Do: revert the spec, or fix the cause and retry with the annotation
 	// cache.memcached-operator.io/retry.
 	GateUpdateFailed Gate = "UpdateFailed"
-	// GateUpdatePathNotAllowed: the new version belongs to another release series, and
-	// updateStrategy.crossSeriesUpgrade is Forbid. Or a pod that can't hand over its items has
-	// the annotation cache.memcached-operator.io/move.
+	// GateUpdatePathNotAllowed: the new version is of another release series, such as 1.7
+	// after 1.6, and memcached may not be able to reload the items. No shard was changed. Or a
+	// pod that can't hand over its items has the annotation cache.memcached-operator.io/move.
 	//
-	// Do: choose a version of the same release series, or set crossSeriesUpgrade to Allow,
-	// which can lose the items. Remove the annotation, or delete the pod, which loses the items.
+	// Do: choose a version of the same release series, or set updateStrategy.crossSeriesUpgrade to
+	// Allow, which can lose the items. Remove the annotation, or delete the pod, which loses the items.
 	GateUpdatePathNotAllowed Gate = "UpdatePathNotAllowed"
 	// GateImageNotVerified: the preflight check of the new image hasn't passed yet on every
 	// node that hosts a shard.
 	//
 	// Do: Wait. If it lasts, list the preflight pods and read the reason of Degraded.
 	GateImageNotVerified Gate = "ImageNotVerified"
-	// GateSecretInvalid: the change switches TLS or authentication on, or replaces a pod that uses
-	// it, and the shard's agent can't use the Secret of spec.tls or spec.auth. The condition Degraded
-	// has its reason.
+	// GateSecretInvalid: a shard's agent can't use the certificate in the Secret of spec.tls, or the
+	// users in that of spec.auth. Shards keep serving with the previous content, and those without TLS or
+	// authentication aren't changed. No pod that uses the Secret is replaced.
 	//
-	// Do: create or correct the Secret. The update continues within two minutes.
+	// Do: create or correct the Secret as the message says. Nothing restarts for that, and an update
+	// continues within two minutes.
 	GateSecretInvalid Gate = "SecretInvalid"
 	// GateScaling: items move to other shards, since the number of shards changes.
 	//
@@ -180,12 +180,15 @@ const (
 	//
 	// Do: Wait for the next window, or remove the windows to update now.
 	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
-	// GateHitRatioNotRecovered: the hit ratio of the previous shard hasn't recovered yet.
+	// GateHitRatioNotRecovered: the hit ratio of the shard that was updated last hasn't recovered yet. After
+	// hitRatioGate.timeoutSeconds, the update stops, unless hitRatioGate.mode is Continue.
 	//
-	// Do: Wait, or change updateStrategy.hitRatioGate.
+	// Do: Wait. If it lasts, check your clients, set hitRatioGate.mode to Continue, or revert
+	// the spec. If the shard has fewer lookups than before, lower hitRatioGate.minRequests.
 	GateHitRatioNotRecovered Gate = "HitRatioNotRecovered"
-	// GateRestoreRunning: the next shard will be replaced, and a MemcachedRestore writes items
-	// into this Memcached. Restores that haven't started wait until the shard is replaced.
+	// GateRestoreRunning: a MemcachedRestore writes items into this Memcached. The replacement of
+	// the next shard waits for it, and so does another restore into the same shards. Restores that
+	// haven't started wait until the shard is replaced.
 	//
 	// Do: Wait, or delete the MemcachedRestore that the message names.
 	GateRestoreRunning Gate = "RestoreRunning"
@@ -298,12 +301,7 @@ const (
 	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
 	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
 	ReasonAgentUnreachable = "AgentUnreachable"
-	// ReasonSecretInvalid: a shard's agent can't use the certificate in the Secret of spec.tls, or the
-	// users in that of spec.auth. Shards keep serving with the previous content, and those without TLS or
-	// authentication aren't changed.
-	//
-	// Do: correct the Secret as the message says. Nothing restarts for that.
-	ReasonSecretInvalid = "SecretInvalid"
+	ReasonSecretInvalid    = string(GateSecretInvalid)
 	// ReasonCertificateExpiring: less than a sixth of the lifetime of a certificate that a shard serves
 	// is left, or it has expired. Clients reject it then.
 	//
@@ -314,38 +312,16 @@ const (
 	//
 	// Do: use an image whose tag matches its version, or omit spec.version and name the
 	// image by its digest.
-	ReasonVersionMismatch = "VersionMismatch"
-	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist. No shard is
-	// changed until it is fixed.
-	//
-	// Do: use a name of the IANA database, such as Europe/Berlin.
-	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
-	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7
-	// after 1.6, and memcached may not be able to reload the items. No shard was changed. Or a
-	// pod that can't hand over its items has the annotation cache.memcached-operator.io/move.
-	//
-	// Do: choose a version of the same release series, or lose the items with
-	// updateStrategy.crossSeriesUpgrade: Allow. Remove the annotation from the pod.
-	ReasonUpdatePathNotAllowed = "UpdatePathNotAllowed"
+	ReasonVersionMismatch       = "VersionMismatch"
+	ReasonUpdateStrategyInvalid = string(GateUpdateStrategyInvalid)
+	ReasonUpdatePathNotAllowed  = string(GateUpdatePathNotAllowed)
 	// ReasonImageUnusable: the preflight check failed: the image contains no memcached, or
 	// one that doesn't start with these arguments. No shard was changed.
 	//
 	// Do: fix spec.pod.image, spec.version or spec.config.extraArgs.
-	ReasonImageUnusable = "ImageUnusable"
-	// ReasonUpdateFailed: a shard failed during its update and was rolled back. Or, with
-	// updateStrategy.type Handover, its handover failed, and it started without its items. Or
-	// memcached lost its items when it restarted for a certificate. The next shards were not
-	// changed.
-	//
-	// Do: revert the spec, or fix the cause and retry with the annotation
-	// cache.memcached-operator.io/retry.
-	ReasonUpdateFailed = "UpdateFailed"
-	// ReasonHitRatioNotRecovered: the hit ratio of the updated shard hasn't recovered within
-	// hitRatioGate.timeoutSeconds, and the update has stopped.
-	//
-	// Do: check your clients, then wait, set hitRatioGate.mode to Continue, or revert
-	// the spec. If the shard has fewer lookups than before, lower hitRatioGate.minRequests.
-	ReasonHitRatioNotRecovered = "HitRatioNotRecovered"
+	ReasonImageUnusable        = "ImageUnusable"
+	ReasonUpdateFailed         = string(GateUpdateFailed)
+	ReasonHitRatioNotRecovered = string(GateHitRatioNotRecovered)
 	// ReasonDisruptionBudgetConflict: another PodDisruptionBudget than the operator's selects the pods of a shard, too.
 	// Kubernetes rejects every eviction of a pod that has two, so drains of its node don't finish. Nothing else is affected.
 	//
@@ -354,7 +330,7 @@ const (
 	ReasonDisruptionBudgetConflict = "DisruptionBudgetConflict"
 )
 
-// Reasons of a Memcached's events.
+// Reasons of a Memcached's events, beside those of Degraded, and ReasonScaleInForbidden.
 const (
 	// EventShardReady: a shard became ready for the first time, or again without a restart.
 	//
@@ -410,10 +386,6 @@ const (
 	//
 	// Do: expect more reads of your database. To copy the items the next time, do what the message says.
 	EventScaledCold = "ScaledCold"
-	// EventScaleInForbidden: a size with fewer shards was written through /scale. The operator keeps the shards.
-	//
-	// Do: see the reason of Progressing.
-	EventScaleInForbidden = "ScaleInForbidden"
 	// EventUpdateStarted: an update of the shards began.
 	//
 	// Do: Nothing.

@@ -173,7 +173,7 @@ const (
 	ReasonTimeZoneUnknown = "TimeZoneUnknown"
 )
 
-// Reasons of a schedule's events.
+// Reasons of a schedule's events, beside ReasonScheduleInvalid and ReasonTimeZoneUnknown.
 const (
 	// EventBackupSkipped: a run was skipped because the previous backup is still running, or
 	// because the Memcached has no shard.
@@ -190,10 +190,6 @@ const (
 	//
 	// Do: Nothing.
 	EventBackupPruned = "BackupPruned"
-	// EventScheduleInvalid: spec.schedule or spec.timeZone isn't valid.
-	//
-	// Do: fix it as the message says.
-	EventScheduleInvalid = "ScheduleInvalid"
 )
 
 // MemcachedScheduledBackup creates MemcachedBackup objects on a schedule and deletes old

@@ -376,12 +376,8 @@ const (
 	// restore waits.
 	//
 	// Do: Wait. If it lasts, look at status.scaling of the Memcached.
-	ReasonItemsMoving = "ItemsMoving"
-	// ReasonRestoreRunning: another restore writes into the same shards, and this one waits for
-	// it. Restores of different shards run at once.
-	//
-	// Do: Wait, or delete the MemcachedRestore that the message names.
-	ReasonRestoreRunning = "RestoreRunning"
+	ReasonItemsMoving    = "ItemsMoving"
+	ReasonRestoreRunning = string(GateRestoreRunning)
 	// ReasonJobDeleted: a user or another controller deleted the Job before it had finished.
 	//
 	// Do: create another backup or restore.

@@ -62,7 +62,7 @@ func planRuns(obs observation, active []v1beta1.MemcachedBackup, guard *v1beta1.
 	case reason != "":
 		p := plan{status: withHealth(status, obs, condition.Stalled, reason, message)}
 		if before := readyCondition(s.Status); before == nil || before.Message != message {
-			p.events = []event.Event{event.Warning(v1beta1.EventScheduleInvalid, "%s", message)}
+			p.events = []event.Event{event.Warning(reason, "%s", message)}
 		}
 		return p
 	case s.Spec.Suspend:

@@ -43,11 +43,19 @@ func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestReasonWithoutAnActionIsAnError(t *testing.T) {
-	directory := t.TempDir()
-	source := "package v1beta1\n\n// Reasons of Ready.\nconst (\n\t// ReasonOdd: it is odd.\n\tReasonOdd = \"Odd\"\n)\n"
-	must.Succeed(t, os.WriteFile(filepath.Join(directory, "conditions.go"), []byte(source), 0o600))
-	if _, err := readReasons(directory); err == nil || !strings.Contains(err.Error(), "ReasonOdd needs a comment") {
-		t.Errorf("error %v", err)
+// The page and the plugin say the same about a reason, whichever condition, gate or event has it.
+func TestReasonIsDescribedOnce(t *testing.T) {
+	const gate = "// GateOdd: it is odd.\n//\n// Do: Wait.\nGateOdd Gate = \"Odd\"\n"
+	for source, want := range map[string]string{
+		"// ReasonOdd: it is odd.\nReasonOdd = \"Odd\"\n":                              "ReasonOdd needs a comment",
+		gate + "ReasonOdd = string(GateOdd)\n":                                         "",
+		gate + "// ReasonOdd: it is very odd.\n//\n// Do: run.\nReasonOdd = \"Odd\"\n": "ReasonOdd describes Odd again",
+	} {
+		directory := t.TempDir()
+		must.Succeed(t, os.WriteFile(filepath.Join(directory, "conditions.go"), []byte("package v1beta1\n\nconst (\n"+source+")\n"), 0o600))
+		all, err := readReasons(directory)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && len(all) != 1 {
+			t.Errorf("%s\ngot %v, error %v", source, all, err)
+		}
 	}
 }

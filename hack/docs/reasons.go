@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -9,13 +8,13 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // reason is a reason, a gate or the reason of an event.
 type reason struct {
 	value   string
-	group   string // the comment of its block of constants
 	meaning string
 	action  string
 }
@@ -29,6 +28,8 @@ var described = regexp.MustCompile("^(Reason|Gate|Event)")
 //	//
 //	// Do: set spec.paused to false.
 //	ReasonPaused = "Paused"
+//
+// One that is a gate or an event too is described once: the other constants of its value name the described one.
 func readReasons(directory string) ([]reason, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*_types.go"))
 	if err != nil {
@@ -51,13 +52,20 @@ func readReasons(directory string) ([]reason, error) {
 				if !described.MatchString(name) {
 					continue
 				}
-				value := strings.Trim(constant.Values[0].(*ast.BasicLit).Value, `"`)
+				literal, ok := constant.Values[0].(*ast.BasicLit)
+				if !ok {
+					continue
+				}
+				value := strings.Trim(literal.Value, `"`)
+				if slices.ContainsFunc(all, func(r reason) bool { return r.value == value }) {
+					return nil, fmt.Errorf("%s describes %s again: name the constant that does", name, value)
+				}
 				meaning, action, found := strings.Cut(constant.Doc.Text(), "\nDo: ")
 				meaning, named := strings.CutPrefix(oneLine(meaning), name+": ")
 				if action = oneLine(action); !found || !named || action == "" {
 					return nil, fmt.Errorf(`%s needs a comment "%s: what it means" with a paragraph "Do: what to do"`, name, name)
 				}
-				all = append(all, reason{value, oneLine(block.Doc.Text()), sentence(meaning), sentence(action)})
+				all = append(all, reason{value, sentence(meaning), sentence(action)})
 			}
 		}
 	}
@@ -68,7 +76,7 @@ func readReasons(directory string) ([]reason, error) {
 func actionsByReason(all []reason) (string, error) {
 	actions := map[string]string{}
 	for _, r := range all {
-		actions[r.value] = cmp.Or(actions[r.value], r.action)
+		actions[r.value] = r.action
 	}
 	text, err := json.MarshalIndent(actions, "", "  ")
 	return string(text) + "\n", err
@@ -94,21 +102,11 @@ var section = regexp.MustCompile("(?m)^### `(\\w+)`\n(?:(?:[^#\n].*)?\n)*")
 // troubleshootingPage returns the page with the texts of all reasons below their headings, and with the last table.
 func troubleshootingPage(page string, all []reason) (string, error) {
 	sections, rows := map[string]string{}, ""
-	// Some reasons are in several groups: the page has what the first of these says.
-	for _, group := range []string{"Reasons of Degraded", "Reasons of Available", "The gates", ""} {
-		for _, r := range all {
-			if _, found := sections[r.value]; found || !strings.HasPrefix(r.group, group) {
-				continue
-			}
-			sections[r.value] = ""
-			if !r.harmless() {
-				sections[r.value] = fmt.Sprintf("### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
-			}
-		}
-	}
 	for _, r := range all {
-		if row := fmt.Sprintf("| `%s` | ", r.value); r.harmless() && !strings.Contains(rows, row) {
-			rows += row + r.meaning + " |\n"
+		if r.harmless() {
+			rows += fmt.Sprintf("| `%s` | %s |\n", r.value, r.meaning)
+		} else {
+			sections[r.value] = fmt.Sprintf("### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
 		}
 	}
 	page = section.ReplaceAllStringFunc(page, func(old string) string {
@@ -117,10 +115,8 @@ func troubleshootingPage(page string, all []reason) (string, error) {
 		delete(sections, value)
 		return text
 	})
-	for value, text := range sections {
-		if text != "" {
-			return "", fmt.Errorf("a reason has no heading: write \"### `%s`\" where readers look for it", value)
-		}
+	for value := range sections {
+		return "", fmt.Errorf("a reason has no heading: write \"### `%s`\" where readers look for it", value)
 	}
 	text, _, found := strings.Cut(page, tableOfHarmless)
 	if !found {

@@ -34,7 +34,7 @@ func TestScalingKeepsTheItems(t *testing.T) {
 	s.Must(set(2).Write())
 	for _, change := range []struct{ from, to int }{{2, 4}, {4, 2}} {
 		if s.ScaleTo("cache", int32(change.to)); change.to < change.from {
-			s.Event("cache", v1beta1.EventScaleInForbidden, "keeping 4 shards")
+			s.Event("cache", v1beta1.ReasonScaleInForbidden, "keeping 4 shards")
 			s.Apply("cache", suite.Small(int32(change.to), modulo)) // its owner agrees
 		}
 		m := s.Await("cache", "the new list", func(m *v1beta1.Memcached) error {

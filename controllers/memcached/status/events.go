@@ -37,7 +37,7 @@ func memcachedEvents(was, next v1beta1.MemcachedStatus, m *v1beta1.Memcached, ha
 		events = append(events, event.Normal(v1beta1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
 	}
 	if limited := next.LimitedSize; limited != nil && (was.LimitedSize == nil || *was.LimitedSize != *limited) && resources.IsScaleInForbidden(m) {
-		events = append(events, event.Warning(v1beta1.EventScaleInForbidden, "%s", limited.Message))
+		events = append(events, event.Warning(v1beta1.ReasonScaleInForbidden, "%s", limited.Message))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next, handsOver)...)

@@ -97,7 +97,7 @@ func TestForbiddenScaleInIsReportedUntilTheOwnerSetsTheSize(t *testing.T) {
 			progressing.Message != s.LimitedSize.Message || !strings.HasPrefix(s.LimitedSize.Message, "hpa set spec.size to 3") || s.ObservedGeneration != m.Generation || s.Size != 4 || len(s.Servers) != 4 || len(p.Actions.ScaleIn) > 0 {
 			t.Errorf("status %+v, and %d shards are deleted", s, len(p.Actions.ScaleIn))
 		}
-		if got := Events(m.Status, s, obs, p, plan.Result{}); len(got) != events || events > 0 && got[0].Reason != v1beta1.EventScaleInForbidden {
+		if got := Events(m.Status, s, obs, p, plan.Result{}); len(got) != events || events > 0 && got[0].Reason != v1beta1.ReasonScaleInForbidden {
 			t.Errorf("events %+v", got)
 		}
 		m.Status = s
