@@ -89,7 +89,7 @@ const (
 	//
 	// Do: read the message of Degraded, and correct the spec.
 	ReasonSpecRejected = "SpecRejected"
-	// ReasonDeleting: the Memcached is being deleted, and its shards with it.
+	// ReasonDeleting: the Memcached is being deleted, and its shards with it. Or a MemcachedBackup is, and its snapshot.
 	//
 	// Do: Wait.
 	ReasonDeleting = "Deleting"
@@ -271,10 +271,11 @@ const (
 	//
 	// Do: fix spec.pod.image, spec.version or spec.pod.imagePullSecrets, or the registry.
 	ReasonImageCannotBePulled = "ImageCannotBePulled"
-	// ReasonShardCrashes: the container exits; the message contains its last log line.
+	// ReasonShardCrashes: a container of the pod exits, or can't be created. The message contains its last log
+	// line, or the error of the container runtime.
 	//
-	// Do: fix spec.config.extraArgs, spec.pod.image or the memory limit. Read the log of the previous
-	// container with kubectl logs --previous.
+	// Do: fix what the message names, such as spec.config.extraArgs, spec.pod.image or the memory limit. Read the
+	// log of the previous container with kubectl logs --previous.
 	ReasonShardCrashes = "ShardCrashes"
 	// ReasonUnschedulable: no node accepts the pod; the message contains the scheduler's
 	// reason.

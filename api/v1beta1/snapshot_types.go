@@ -393,10 +393,11 @@ const (
 	//
 	// Do: fix what the message names, then create another backup or restore.
 	ReasonJobCannotStart = "JobCannotStart"
-	// ReasonDeadlineExceeded: spec.deadlineSeconds have passed.
+	// ReasonDeadlineExceeded: spec.deadlineSeconds have passed, while the backup or the restore was copying, or
+	// waited for what the message names.
 	//
-	// Do: set a longer deadline or a higher rate limit, then create another backup or
-	// restore.
+	// Do: fix what the message names. If it was copying, set a longer deadline or a higher rate limit. Then create
+	// another backup or restore.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonShardUnreachable: a shard didn't answer for 2 minutes, requires a password, or
 	// another dump of its keys ran for 10 minutes.
