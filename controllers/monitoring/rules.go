@@ -114,6 +114,9 @@ const (
 	shardsDesired = "last_over_time(memcached_operator_shards_desired[3m])"
 )
 
+// twoRuns are the seconds in which a schedule has had two runs, and an hour for the second one.
+const twoRuns = `2 * max by (namespace, memcached, schedule) (max_over_time(memcached_operator_schedule_period_seconds[7d])) + 3600`
+
 // Alerts about what the operator knows are in its own namespace. They have no label of its pod, and last while another one becomes the leader,
 // which takes less than three minutes.
 var operatorRules = []rule{
@@ -146,11 +149,15 @@ max by (namespace, memcached, result) (last_over_time(memcached_operator_backup_
 and on (namespace, memcached) ` + shardsDesired + ` > 0`,
 		summary:     "The last backup failed.",
 		description: "The last MemcachedBackup of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Failed."},
+	// A schedule that is resumed, or whose Memcached grows from size 0, has the time of two runs from then on.
 	{name: "MemcachedBackupTooOld", wait: "10m", severity: warning, expr: `
-time() - max by (namespace, memcached, schedule) (last_over_time(memcached_operator_schedule_last_success_timestamp_seconds[3m]))
-> 2 * max by (namespace, memcached, schedule) (max_over_time(memcached_operator_schedule_period_seconds[7d])) + 3600
+time() - max by (namespace, memcached, schedule) (last_over_time(memcached_operator_schedule_last_success_timestamp_seconds[3m])) > ` + twoRuns + `
 and on (namespace, memcached, schedule) last_over_time(memcached_operator_schedule_period_seconds[3m])
-unless on (namespace, memcached) ` + shardsDesired + ` == 0`,
+unless on (namespace, memcached) ` + shardsDesired + ` == 0
+unless on (namespace, memcached, schedule) time() - max by (namespace, memcached, schedule) (max_over_time(timestamp(
+  memcached_operator_schedule_last_success_timestamp_seconds unless on (namespace, memcached, schedule) (
+    memcached_operator_schedule_next_timestamp_seconds unless on (namespace, memcached) memcached_operator_shards_desired == 0)
+)[7d:1h])) < ` + twoRuns,
 		summary:     "Two runs of a schedule created no complete backup.",
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
