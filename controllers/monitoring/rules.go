@@ -139,9 +139,10 @@ unless on (namespace, memcached) memcached_operator_condition{condition="Degrade
 time() - max by (namespace, memcached) (max_over_time(memcached_operator_shard_last_loss_timestamp_seconds[15m])) < 900`,
 		summary:     "A shard started without its items.",
 		description: "A shard of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} started empty, and no update had announced it. Expect more load on what the cache protects."},
+	// The user decides for how long these gates block. After the time for the hit ratio, the Memcached is Degraded.
 	{name: "MemcachedUpdateStuck", wait: "5m", severity: warning, expr: `
 max by (namespace, memcached, step, gate) (
-  time() - last_over_time(memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinPeriodNotElapsed"}[3m])) > 3600`,
+  time() - last_over_time(memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinPeriodNotElapsed|HitRatioNotRecovered"}[3m])) > 3600`,
 		summary:     "The update of a Memcached does not continue.",
 		description: "The update of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} has not continued for {{ $value | humanizeDuration }}. Its method is {{ $labels.step }}, its gate {{ $labels.gate }}."},
 	{name: "MemcachedBackupFailed", wait: "5m", severity: warning, expr: `
