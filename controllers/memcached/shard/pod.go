@@ -181,14 +181,18 @@ func terminationMessage(t *corev1.ContainerStateTerminated) string {
 }
 
 // isNodeLost reports whether the control plane, and not the kubelet, marked the pod as not
-// ready: the kubelet's last report says that its containers are.
+// ready: the kubelet's last report says that its containers are. The kubelet has a reason, such as a readiness gate.
 func isNodeLost(pod *corev1.Pod) bool {
+	lost := false
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.ContainersReady {
-			return c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning
+		switch {
+		case c.Type == corev1.PodReady && c.Reason != "":
+			return false
+		case c.Type == corev1.ContainersReady:
+			lost = c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning
 		}
 	}
-	return false
+	return lost
 }
 
 // CreationProblem returns why the API server rejects the pods of a ReplicaSet, or nil.

@@ -100,6 +100,11 @@ func TestProblemOfAPodRequiresManualIntervention(t *testing.T) {
 			p.Status.Phase = corev1.PodRunning
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
 		}, v1beta1.ReasonNodeLost, rollout.Starting, rollout.Starting},
+		"a load balancer doesn't send it requests yet": {func(p *corev1.Pod) {
+			running(p)
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady"}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+		}, "", rollout.Starting, rollout.Starting},
 		"it runs and isn't ready": {func(p *corev1.Pod) {
 			running(p)
 			p.Status.Phase = corev1.PodRunning
