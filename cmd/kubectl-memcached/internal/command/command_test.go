@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -260,10 +261,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"a missing permission": {cannot("get", v1beta1.GroupVersion.Group, "memcacheds", "cache"), []string{"status", "cache"}, exitDenied,
 			`Error: bob lacks the permission to get memcacheds.cache.memcached-operator.io in namespace default. Ask an administrator for it; the ClusterRole "view" has it: ` +
 				`kubectl -n default create rolebinding memcached-view --clusterrole=view --user="bob"`},
-		"a quota or a webhook":     {apierrors.NewForbidden(schema.GroupResource{Resource: "memcacheds"}, "cache", errors.New("exceeded quota")), []string{"status", "cache"}, exitFailed, "exceeded quota"},
-		"no such Memcached":        {nil, []string{"status", "other"}, exitFailed, `"kubectl memcached status -A" lists all Memcacheds`},
-		"a pod that was deleted":   {apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "cache-0-a"), []string{"status", "cache"}, exitFailed, "not found: it was deleted a moment ago; try again\n"},
-		"no operator":              {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound}}, []string{"status", "cache"}, exitFailed, "install it"},
+		"a quota or a webhook":   {apierrors.NewForbidden(schema.GroupResource{Resource: "memcacheds"}, "cache", errors.New("exceeded quota")), []string{"status", "cache"}, exitFailed, "exceeded quota"},
+		"no such Memcached":      {nil, []string{"status", "other"}, exitFailed, `"kubectl memcached status -A" lists all Memcacheds`},
+		"a pod that was deleted": {apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "cache-0-a"), []string{"status", "cache"}, exitFailed, "not found: it was deleted a moment ago; try again\n"},
+		"no operator": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "memcacheds"}, "cache", "404 page not found", 0, true),
+			[]string{"status", "cache"}, exitFailed, "install it"},
 		"no answer":                {context.DeadlineExceeded, []string{"status", "cache"}, exitFailed, "raise --request-timeout"},
 		"an unknown verb":          {nil, []string{"stats"}, exitUsage, `unknown command "stats"`},
 		"an unknown flag":          {nil, []string{"status", "--what"}, exitUsage, "unknown flag"},

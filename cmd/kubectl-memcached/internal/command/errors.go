@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
 )
@@ -125,9 +127,9 @@ func explanation(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && isNoKind(status):
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // it doesn't know the resource
 		return "this cluster doesn't have the CRDs of the operator: install it, or choose another cluster with --context"
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details.Kind == "pods":
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && ptr.Deref(status.Status().Details, metav1.StatusDetails{}).Kind == "pods":
 		return err.Error() + ": it was deleted a moment ago; try again"
 	case apierrors.IsNotFound(err):
 		return err.Error() + ": \"kubectl memcached status -A\" lists all Memcacheds"
@@ -135,10 +137,4 @@ func explanation(err error) string {
 		return err.Error() + ": check the network, or raise --request-timeout"
 	}
 	return err.Error()
-}
-
-// isNoKind reports whether the API server doesn't have the CRD, or just not the object.
-func isNoKind(status apierrors.APIStatus) bool {
-	details := status.Status().Details
-	return details == nil || details.Name == ""
 }
