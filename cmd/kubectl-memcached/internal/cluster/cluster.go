@@ -54,6 +54,8 @@ type Cluster struct {
 	Client client.Client
 	Pods   Pods
 	Now    func() time.Time
+	// Flags select it in commands that are printed, such as " --context=shop"; empty for that of the current context.
+	Flags string
 }
 
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
@@ -131,7 +133,7 @@ func (c *Cluster) Observe(ctx context.Context, key client.ObjectKey, explain fun
 	if err != nil {
 		return screen.Input{}, err
 	}
-	in := screen.Input{Memcached: m, Now: c.Now()}
+	in := screen.Input{Memcached: m, Flags: c.Flags, Now: c.Now()}
 	if in.Backups, err = c.Backups(ctx, key); err != nil {
 		in.Omitted = append(in.Omitted, "the last backup: "+explain(err))
 	}

@@ -33,7 +33,7 @@ func (c *Cluster) Sizes(ctx context.Context, key client.ObjectKey, explain func(
 	if err != nil {
 		return screen.Input{}, err
 	}
-	in := screen.Input{Memcached: m, Now: c.Now()}
+	in := screen.Input{Memcached: m, Flags: c.Flags, Now: c.Now()}
 	if in.Samples, err = c.samples(ctx, m); err != nil {
 		in.Omitted = append(in.Omitted, "metrics: "+explain(err))
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -127,10 +129,29 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 		return nil, client.ObjectKey{}, fmt.Errorf("reading the namespace in the kubeconfig: %w", err)
 	}
 	c, err := p.connect()
-	if err == nil && p.dryRun {
+	if err != nil {
+		return nil, client.ObjectKey{}, err
+	}
+	if p.dryRun {
 		c.Client = client.NewDryRunClient(c.Client)
 	}
-	return c, client.ObjectKey{Namespace: namespace, Name: name}, err
+	for _, flag := range [][2]string{{"kubeconfig", *p.flags.KubeConfig}, {"context", *p.flags.Context}, {"cluster", *p.flags.ClusterName}} {
+		if flag[1] != "" {
+			c.Flags += " --" + flag[0] + "=" + quoted(flag[1])
+		}
+	}
+	return c, client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// plain are words that a shell takes as they are.
+var plain = regexp.MustCompile(`^[\w./:@=,-]+$`)
+
+// quoted returns a word of a command for a shell.
+func quoted(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // addDryRun adds the flag of a verb that writes objects.

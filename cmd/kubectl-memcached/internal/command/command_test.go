@@ -146,7 +146,7 @@ func (g guarded) Patch(ctx context.Context, o client.Object, patch client.Patch,
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {namespace: default}}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {namespace: default}}]\nclusters: [{name: the shop, cluster: {server: https://localhost}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", config)

@@ -60,7 +60,7 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 	}
 	var shards []v1beta1.ShardStatus
 	for _, name := range args[1:] {
-		s, err := shardOf(m, name)
+		s, err := shardOf(c, m, name)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 		if i > 0 {
 			fmt.Fprintln(p.streams.Out)
 		}
-		if s, err = shardOf(m, s.Name); err != nil {
+		if s, err = shardOf(c, m, s.Name); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

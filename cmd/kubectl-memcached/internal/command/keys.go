@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/cmd/kubectl-memcached/internal/screen"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
@@ -181,7 +182,7 @@ func (p *plugin) withKey(ctx context.Context, args []string, shard string, do fu
 	if err != nil {
 		return err
 	}
-	s, err := owner(m, key, shard)
+	s, err := owner(c, m, key, shard)
 	if err != nil {
 		return err
 	}
@@ -207,13 +208,13 @@ func checkKey(key string) error {
 }
 
 // owner returns the shard that a user names, or else the one that owns a key by the ring of the spec.
-func owner(m *v1beta1.Memcached, key, shard string) (v1beta1.ShardStatus, error) {
+func owner(c *cluster.Cluster, m *v1beta1.Memcached, key, shard string) (v1beta1.ShardStatus, error) {
 	hashing := m.Spec.Access.Hashing
 	switch {
 	case shard != "":
-		return shardOf(m, shard)
+		return shardOf(c, m, shard)
 	case len(m.Status.Servers) <= 1:
-		return shardOf(m, "0")
+		return shardOf(c, m, "0")
 	case hashing == nil:
 		return v1beta1.ShardStatus{}, usageError{fmt.Errorf("%s has %d shards, and spec.access.hashing doesn't say how its clients choose one: set it, or name the shard with --shard",
 			m.Name, len(m.Status.Servers))}
@@ -222,7 +223,7 @@ func owner(m *v1beta1.Memcached, key, shard string) (v1beta1.ShardStatus, error)
 	if err != nil {
 		return v1beta1.ShardStatus{}, fmt.Errorf("spec.access.hashing of %s: %w. Name the shard with --shard", m.Name, err)
 	}
-	return shardOf(m, strconv.Itoa(r.Shard([]byte(key))))
+	return shardOf(c, m, strconv.Itoa(r.Shard([]byte(key))))
 }
 
 func (p *plugin) shell() *cobra.Command {
@@ -241,7 +242,7 @@ by itself. It needs the permission to create pods/portforward and, with spec.aut
 			if shard == "" && len(m.Status.Shards) > 1 {
 				return usageError{fmt.Errorf("%s has %d shards: name one with --shard", m.Name, len(m.Status.Shards))}
 			}
-			s, err := owner(m, "", shard)
+			s, err := owner(c, m, "", shard)
 			if err != nil {
 				return err
 			}

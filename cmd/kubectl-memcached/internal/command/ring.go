@@ -45,7 +45,7 @@ It needs the permission to create pods/exec, which the role edit includes, and r
 			if err != nil {
 				return err
 			}
-			r := screen.NewRing(m, answer, spellings, omitted)
+			r := screen.NewRing(m, c.Flags, answer, spellings, omitted)
 			text, err := format.format(r)
 			if err != nil {
 				return err

@@ -19,18 +19,18 @@ import (
 const lookAtShard = time.Second
 
 // shardOf returns the shard that a user names by its ordinal or its name.
-func shardOf(m *v1beta1.Memcached, name string) (v1beta1.ShardStatus, error) {
+func shardOf(c *cluster.Cluster, m *v1beta1.Memcached, name string) (v1beta1.ShardStatus, error) {
 	for _, s := range m.Status.Shards {
 		if s.Name != name && s.Name != m.Name+"-"+name {
 			continue
 		}
 		if s.PodName == "" {
-			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s -n %s\" says why", s.Name, m.Name, m.Namespace)
+			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s -n %s%s\" says why", s.Name, m.Name, m.Namespace, c.Flags)
 		}
 		return s, nil
 	}
 	if len(m.Status.Shards) == 0 {
-		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s -n %s\" says why", m.Name, m.Namespace)
+		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s -n %s%s\" says why", m.Name, m.Namespace, c.Flags)
 	}
 	return v1beta1.ShardStatus{}, usageError{fmt.Errorf("%s has no shard %s: name one from 0 to %d", m.Name, name, len(m.Status.Shards)-1)}
 }
@@ -65,7 +65,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 				}
 			}
 			for _, name := range names {
-				if _, err := shardOf(m, name); err != nil {
+				if _, err := shardOf(c, m, name); err != nil {
 					return err // before the first one restarts
 				}
 			}
@@ -93,7 +93,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 
 // restartShard restarts memcached of a shard, and waits for it.
 func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta1.Memcached, name string, wait bool, timeout time.Duration) error {
-	s, err := shardOf(m, name)
+	s, err := shardOf(c, m, name)
 	if err != nil {
 		return err
 	}
@@ -109,18 +109,18 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 		if m, err = c.Memcached(ctx, client.ObjectKeyFromObject(m)); err != nil {
 			return err
 		}
-		if s, err = shardOf(m, s.Name); err != nil {
+		if s, err = shardOf(c, m, s.Name); err != nil {
 			return err
 		}
 		if s.RestartAnnotation == value && s.Ready {
 			fmt.Fprintf(p.streams.Out, "%s has restarted: %s\n", s.Name, screen.Start(s))
 			if s.StartResult == v1beta1.StartCold { // what has lost its items is likely to do so elsewhere
-				return fmt.Errorf("shard %s started without its items: \"kubectl describe memcached %s -n %s\" shows the event that says why", s.Name, m.Name, m.Namespace)
+				return fmt.Errorf("shard %s started without its items: \"kubectl describe memcached %s -n %s%s\" shows the event that says why", s.Name, m.Name, m.Namespace, c.Flags)
 			}
 			return nil
 		}
 		if c.Now().Sub(began) >= timeout || !p.pause(ctx, lookAtShard) {
-			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s -n %s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name, m.Namespace)
+			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s -n %s%s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name, m.Namespace, c.Flags)
 		}
 	}
 }
@@ -139,18 +139,18 @@ By hand, you set the annotation ` + v1beta1.AnnotationMove + ` of the shard's po
 			if err != nil {
 				return err
 			}
-			s, err := shardOf(m, args[1])
+			s, err := shardOf(c, m, args[1])
 			if err != nil {
 				return err
 			}
-			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s -n %s\" shows the progress\n"
+			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s -n %s%s\" shows the progress\n"
 			if cancel {
-				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s -n %s\" shows it\n"
+				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s -n %s%s\" shows it\n"
 			}
 			if err := c.AnnotatePod(cmd.Context(), client.ObjectKey{Namespace: m.Namespace, Name: s.PodName}, v1beta1.AnnotationMove, value); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, m.Namespace)
+			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, m.Namespace, c.Flags)
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -108,6 +109,37 @@ func TestPauseResumeAndRetryChangeTheMemcached(t *testing.T) {
 	if w.want(w.run("retry", "cache"), 0, "retries", ""); get().Annotations[v1beta1.AnnotationRetry] != stamped {
 		t.Errorf("got annotations %v", get().Annotations)
 	}
+}
+
+// A command that is copied from the output must not change a Memcached of the same name in another cluster.
+func TestCommandsNameTheClusterOfTheFlags(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache")
+	m.Spec.Memory = new(resource.MustParse("64Mi"))
+	if err := w.api.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.createPods()
+	const flags = " --context=c --cluster='the shop'"
+	run := func(args string) int {
+		return w.run(append(strings.Fields(args), "--context=c", "--cluster=the shop")...)
+	}
+	w.want(run("pause cache"), 0, `"kubectl memcached resume cache -n default`+flags+`"`, "")
+	w.want(run("move cache 0"), 0, `"kubectl memcached why cache -n default`+flags+`"`, "")
+	w.want(run("restart cache 0"), exitFailed, "", `"kubectl memcached why cache -n default`+flags+`"`)
+	w.want(run("backup cache --claim c"), 0, `"kubectl -n default`+flags+` get memcachedbackup`, "")
+	w.want(run("restore cache --backup b"), 0, `"kubectl -n default`+flags+` get memcachedrestore`, "")
+	w.pods.metrics = func(string, string) (string, error) {
+		return "memcached_agent_recommended_memory_bytes{reason=\"EvictedEarly\"} 83886080\n", nil
+	}
+	w.want(run("size cache"), 0, "kubectl -n default"+flags+" patch memcached cache", "")
+	w.pause = func(int) bool {
+		m := simtest.Get[*v1beta1.Memcached](w.api, "cache").DeepCopy()
+		m.Status.Purge = &v1beta1.PurgeStatus{Request: m.Annotations[v1beta1.AnnotationPurge], Phase: v1beta1.TransferComplete, Shards: []v1beta1.PurgedShard{{Items: 1}}}
+		w.report(m)
+		return true
+	}
+	w.want(run("purge cache"), 0, `"kubectl memcached purge cache -n default`+flags+` --yes"`, "")
 }
 
 func TestScaledIsSaidOfTheScalingThatWaits(t *testing.T) {

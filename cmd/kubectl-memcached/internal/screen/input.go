@@ -24,7 +24,9 @@ type Input struct {
 	Backups []v1beta1.MemcachedBackup
 	// Omitted says in sentences what couldn't be read, and why.
 	Omitted []string
-	Now     time.Time
+	// Flags select the cluster in commands that are printed, after the namespace.
+	Flags string
+	Now   time.Time
 }
 
 // State is what a script needs to know of a Memcached.

@@ -37,8 +37,8 @@ const (
 	ClientsUnclear  Clients = "Unclear"
 )
 
-// NewRing returns the screen of what the keys of a Memcached show.
-func NewRing(m *v1beta1.Memcached, answer evidence.Answer, spellings []evidence.Spelling, omitted []string) Ring {
+// NewRing returns the screen of what the keys of a Memcached show. Flags select the cluster in commands.
+func NewRing(m *v1beta1.Memcached, flags string, answer evidence.Answer, spellings []evidence.Spelling, omitted []string) Ring {
 	r := Ring{Namespace: m.Namespace, Name: m.Name, Answer: answer, Omitted: omitted, shards: len(m.Status.Shards), spellings: spellings}
 	switch len(r.Groups) {
 	case 0:
@@ -47,7 +47,7 @@ func NewRing(m *v1beta1.Memcached, answer evidence.Answer, spellings []evidence.
 			"add a prefix to a key after they have chosen its server.")
 	case 1:
 		r.Clients = ClientsAgree
-		r.compare(m)
+		r.compare(m, flags)
 	default:
 		r.Clients = ClientsDisagree
 		r.Do = append(r.Do, "Give all clients the same ring and the same names, those in status.servers.")
@@ -61,7 +61,7 @@ func NewRing(m *v1beta1.Memcached, answer evidence.Answer, spellings []evidence.
 }
 
 // compare compares what the clients use with the spec.
-func (r *Ring) compare(m *v1beta1.Memcached) {
+func (r *Ring) compare(m *v1beta1.Memcached, flags string) {
 	g, h := r.Groups[0], m.Spec.Access.Hashing
 	declared := evidence.StatusServers
 	if h != nil && h.ServerNameTemplate != "" {
@@ -75,7 +75,7 @@ func (r *Ring) compare(m *v1beta1.Memcached) {
 	case h == nil || string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
 		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing, which %s, to algorithm: %s%s. Changes of spec.size, and restores into another number of shards, use it.", says, g.Ring, r.names(g, declared)))
 	case g.Found < 1:
-		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s -n %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name, m.Namespace))
+		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s -n %s%s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name, m.Namespace, flags))
 	}
 }
 

@@ -56,6 +56,8 @@ type Size struct {
 	// Command applies the recommendation.
 	Command string   `json:"command,omitempty"`
 	Omitted []string `json:"omitted,omitempty"`
+
+	flags string
 }
 
 // ShardSize is what a shard needs.
@@ -75,7 +77,7 @@ var usedWindows = [3]string{"1h", "1d", "7d"}
 // recommendation counts, and without those of all shards it is no smaller one.
 func NewSize(in Input) Size {
 	m := in.Memcached
-	s := Size{Namespace: m.Namespace, Name: m.Name, Shards: make([]ShardSize, 0, len(m.Status.Shards)), Omitted: in.Omitted}
+	s := Size{Namespace: m.Namespace, Name: m.Name, Shards: make([]ShardSize, 0, len(m.Status.Shards)), Omitted: in.Omitted, flags: in.Flags}
 	if m.Spec.Memory != nil {
 		s.MemoryBytes = m.Spec.Memory.Value()
 	}
@@ -107,7 +109,7 @@ func (s *Size) recommend(of ShardSize) {
 	s.Reason = of.Reason
 	switch direction, known := directions[of.Reason]; {
 	case s.MemoryBytes > 0 && known && cmp.Compare(whole, has) != direction:
-		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; \"kubectl memcached why %s -n %s\" says what they wait for", s.Name, s.Namespace)
+		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; \"kubectl memcached why %s -n %s%s\" says what they wait for", s.Name, s.Namespace, s.flags)
 		return
 	case s.MemoryBytes <= 0 || whole == has:
 		s.Sentence = of.ReasonText
@@ -116,7 +118,7 @@ func (s *Size) recommend(of ShardSize) {
 	n := int64(len(s.Shards))
 	s.RecommendedBytes = new(whole * mebibyte)
 	s.Sentence = fmt.Sprintf("%dMi instead of %s a shard, %dMi instead of %s in all: %s", whole, mebibytes(s.MemoryBytes), n*whole, mebibytes(n*s.MemoryBytes), of.ReasonText)
-	s.Command = fmt.Sprintf(`kubectl -n %s patch memcached %s --type=merge -p '{"spec":{"memory":"%dMi"}}'`, s.Namespace, s.Name, whole)
+	s.Command = fmt.Sprintf(`kubectl -n %s%s patch memcached %s --type=merge -p '{"spec":{"memory":"%dMi"}}'`, s.Namespace, s.flags, s.Name, whole)
 }
 
 func newShardSize(name string, sample Sample) ShardSize {
