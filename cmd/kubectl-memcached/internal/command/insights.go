@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
-
-	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 const (
@@ -58,29 +56,23 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 	if err != nil {
 		return err
 	}
-	var shards []v1beta1.ShardStatus
-	for _, name := range args[1:] {
-		s, err := shardOf(c, m, name)
-		if err != nil {
-			return err
-		}
-		shards = append(shards, s)
-	}
-	if len(args) == 1 {
-		shards = m.Status.Shards
+	names := args[1:]
+	if len(names) == 0 {
+		names = namesOf(m)
 	}
 	var failed error
-	for i, s := range shards {
+	for i, name := range names {
 		if i > 0 {
 			fmt.Fprintln(p.streams.Out)
 		}
-		if s, err = shardOf(c, m, s.Name); err != nil {
+		s, err := shardOf(c, m, name)
+		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		var answer bytes.Buffer
 		ctx, cancel := context.WithTimeout(ctx, timeout)
-		err := c.Pods.Agent(ctx, m.Namespace, s.PodName, &answer, command...)
+		err = c.Pods.Agent(ctx, m.Namespace, s.PodName, &answer, command...)
 		cancel()
 		if _, isDenied := missingRight(err); isDenied {
 			return err

@@ -35,6 +35,17 @@ func shardOf(c *cluster.Cluster, m *v1beta1.Memcached, name string) (v1beta1.Sha
 	return v1beta1.ShardStatus{}, usageError{fmt.Errorf("%s has no shard %s: name one from 0 to %d", m.Name, name, len(m.Status.Shards)-1)}
 }
 
+// namesOf returns the names of all shards, and that of the first one if none exists, about which shardOf says why.
+func namesOf(m *v1beta1.Memcached) (names []string) {
+	for _, s := range m.Status.Shards {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return []string{"0"}
+	}
+	return names
+}
+
 // stamp is a new value of an annotation.
 func stamp(now time.Time) string { return strconv.FormatInt(now.Unix(), 10) }
 
@@ -60,9 +71,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationRestart + ` of the shard's
 			}
 			names, wait := args[1:], wait && !p.dryRun
 			if all {
-				for _, s := range m.Status.Shards {
-					names = append(names, s.Name)
-				}
+				names = namesOf(m)
 			}
 			for _, name := range names {
 				if _, err := shardOf(c, m, name); err != nil {

@@ -267,7 +267,9 @@ func TestWrongShardsAreErrors(t *testing.T) {
 	w.want(w.run("hotkeys", "cache", "--for", "1m"), exitUsage, "", "use at least 1s and at most 30s")
 	m.Status.Shards = nil
 	w.report(m)
-	w.want(w.run("move", "cache", "0"), exitFailed, "", "has no shards: \"kubectl memcached why cache -n default\" says why")
+	for _, args := range []string{"move cache 0", "restart cache --all", "clients cache"} {
+		w.want(w.run(strings.Fields(args)...), exitFailed, "", "has no shards: \"kubectl memcached why cache -n default\" says why")
+	}
 	if code := w.run("__complete", "move", "cache", ""); code != 0 || !strings.HasPrefix(w.out.String(), ":4\n") {
 		t.Errorf("exit code %d, and\n%s", code, w.out.String())
 	}
