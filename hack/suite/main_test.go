@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -305,6 +306,16 @@ func TestContributingDescribesEachTier(t *testing.T) {
 		_, after, found := strings.Cut(content, "\n| `make test-"+one.name+"` | ")
 		if content = after; !found {
 			t.Fatalf("CONTRIBUTING.md does not describe the tier %s after those before it", one.name)
+		}
+	}
+}
+
+func TestPullRequestsRunAllTiers(t *testing.T) {
+	content := must.Read(t, "../../.github/workflows/ci.yaml")
+	for _, one := range tiers {
+		runs := regexp.MustCompile(`(?m) test-(` + strings.Join(append(one.suites, one.name), "|") + `)( |$)`)
+		if slices.Contains(one.suites, all) && !runs.Match(content) {
+			t.Errorf("no job runs the tier %s", one.name)
 		}
 	}
 }
