@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 func document(t *testing.T, name string) []byte {
@@ -88,6 +90,11 @@ func TestRecordedScreensAreThoseOfThePlugin(t *testing.T) {
 			for _, heading := range regexp.MustCompile(" {2,}").Split(strings.Join(headings, "  "), -1) {
 				if !strings.Contains(sources, heading) || heading == "" {
 					t.Errorf("the plugin has no column %q any more: run make recording-plugin", heading)
+				}
+			}
+			for _, gate := range v1beta1.Gates {
+				if verb == "why" && !strings.Contains(output, "\n"+string(gate)+" ") {
+					t.Errorf("the gate %s is missing: run make recording-plugin", gate)
 				}
 			}
 		})
