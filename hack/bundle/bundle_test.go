@@ -205,6 +205,7 @@ func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 	} {
 		annotations["features.operators.openshift.io/"+feature] = "true|false"
 	}
+	annotations["features.operators.openshift.io/proxy-aware"] = "true" // Jobs get the operator's proxy
 	for name, want := range annotations {
 		if got := csv.Annotations[name]; !regexp.MustCompile("^(" + want + ")$").MatchString(got) {
 			t.Errorf("the annotation %s is %q, want %s", name, got, want)
