@@ -40,8 +40,8 @@ func (obs *observation) Blocker() *transfer.Blocker {
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
 	case m.DeletionTimestamp != nil && obs.Unreachable() != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting,
-			"Memcached %s is being deleted, and not all of its shards are reachable. "+
-				"For a backup before a deletion, set spec.deletionPolicy to Backup", name)
+			"Memcached %s is being deleted, and not all of its shards are reachable: %s. "+
+				"For a backup before a deletion, set spec.deletionPolicy to Backup", name, obs.Unreachable().Message)
 	case m.Status.Bootstrap.IsRunning():
 		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
 	}

@@ -116,14 +116,14 @@ func WithdrawFor(reason, format string, args ...any) *Blocker {
 func (obs Observation) Unreachable(shards ...int32) *Blocker {
 	m := obs.Memcached
 	if !resources.HasServers(m, resources.Listed(m)) {
-		return WaitFor(v1beta1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
+		return WaitFor(v1beta1.ReasonShardsStarting, "status.servers of Memcached %s doesn't list all of its shards yet", m.Name)
 	}
 	for ordinal := range m.Status.Servers {
 		name := resources.ShardName(m.Name, ordinal)
 		controls := func(s corev1.Service) bool { return s.Name == name && metav1.IsControlledBy(&s, m) }
 		if (len(shards) == 0 || slices.Contains(shards, int32(ordinal))) && !slices.ContainsFunc(obs.Services, controls) { //nolint:gosec // at most 128 by the CRD
-			return WaitFor(v1beta1.ReasonShardsStarting, "waiting until Memcached %s has the Service %s. Delete one of that name "+
-				"that it doesn't manage, and if it is paused, set spec.paused to false", m.Name, name)
+			return WaitFor(v1beta1.ReasonShardsStarting, "Memcached %s doesn't manage a Service %s yet. Delete another one of that name, "+
+				"and if the Memcached is paused, set spec.paused to false", m.Name, name)
 		}
 	}
 	return nil

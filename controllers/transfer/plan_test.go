@@ -257,11 +257,11 @@ func TestTransferWaitsForTheServiceOfEachShard(t *testing.T) {
 		"the first isn't":               {[]string{second, other}, ours, nil, "status.servers"},
 		"one too many is":               {[]string{first, second, other}, ours, nil, "status.servers"},
 		"in another order":              {[]string{second, first}, ours, nil, "status.servers"},
-		"one has no Service of its own": {[]string{first, second}, ours[:1], nil, "has the Service cache-1"},
-		"one has that of a former one":  {[]string{first, second}, []client.Object{ours[0], service(former, 1)}, nil, "has the Service cache-1"},
-		"one is in another namespace":   {[]string{first, second}, []client.Object{ours[0], elsewhere}, nil, "has the Service cache-1"},
+		"one has no Service of its own": {[]string{first, second}, ours[:1], nil, "manage a Service cache-1"},
+		"one has that of a former one":  {[]string{first, second}, []client.Object{ours[0], service(former, 1)}, nil, "manage a Service cache-1"},
+		"one is in another namespace":   {[]string{first, second}, []client.Object{ours[0], elsewhere}, nil, "manage a Service cache-1"},
 		"the other one is restored":     {[]string{first, second}, ours[:1], []int32{0}, ""},
-		"the one without it is, too":    {[]string{first, second}, ours[:1], []int32{0, 1}, "has the Service cache-1"},
+		"the one without it is, too":    {[]string{first, second}, ours[:1], []int32{0, 1}, "manage a Service cache-1"},
 	} {
 		m.Spec.Size, m.Status.Servers = new(int32(2)), c.servers
 		b := newFixture(t, append(slices.Clone(c.services), m.DeepCopy())...)
