@@ -58,7 +58,7 @@ func scalingEvents(was, next v1beta1.MemcachedStatus, cold string) (events []eve
 	before, after := ptr.Deref(was.Scaling, v1beta1.ScalingStatus{}), next.Scaling
 	if after == nil {
 		if cold != "" && len(was.Servers) != len(next.Servers) {
-			events = append(events, event.Normal(v1beta1.EventScaledCold, "from %d to %d shards; keys that move are missing at first. To copy their items: %s", len(was.Servers), len(next.Servers), cold))
+			events = append(events, event.Normal(v1beta1.EventScaledCold, "from %d to %d shards; keys that move are missing at first: %s", len(was.Servers), len(next.Servers), cold))
 		}
 		return events
 	}

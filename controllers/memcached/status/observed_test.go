@@ -532,7 +532,7 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 		"it was scaled in":   {func(was, _ *v1beta1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
 		"it was scaled to 0": {func(was, next *v1beta1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
 		"it was scaled, and no items moved": {func(was, _ *v1beta1.MemcachedStatus) { was.Servers = []string{"a", "b"} }, agentwire.Start{}, []string{
-			"Normal ScaledCold: from 2 to 3 shards; keys that move are missing at first. To copy their items: set spec.access.hashing to what your clients use"}},
+			"Normal ScaledCold: from 2 to 3 shards; keys that move are missing at first: set spec.access.hashing to what your clients use"}},
 		"items begin to move": {scales(v1beta1.ScalingPreparing, v1beta1.ScalingCopying), agentwire.Start{}, []string{"Normal ScalingStarted: from 2 to 3 shards: copying the items of the keys that move"}},
 		"items move":          {scales(v1beta1.ScalingCopying, v1beta1.ScalingCopying), agentwire.Start{}, nil},
 		"items have moved":    {scales(v1beta1.ScalingPublishing, v1beta1.ScalingWaiting), agentwire.Start{}, []string{"Normal ScalingPublished: from 2 to 3 shards: copied 1,000 items; give your clients the new list in status.servers"}},
