@@ -54,7 +54,7 @@ type Cluster struct {
 	Client client.Client
 	Pods   Pods
 	Now    func() time.Time
-	// Flags select it in commands that are printed, such as " --context=shop"; empty for that of the current context.
+	// Flags select it, and the namespace, in commands that are printed, such as "-n shop --context=test".
 	Flags string
 }
 

@@ -46,7 +46,7 @@ deletion deletes the snapshot where that of the schedule's backups does.`,
 			if err := c.Create(cmd.Context(), "MemcachedBackup", b); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, "MemcachedBackup %s is created: \"kubectl -n %s%s get memcachedbackup %[1]s -w\" shows the progress\n", b.Name, b.Namespace, c.Flags)
+			fmt.Fprintf(p.streams.Out, "MemcachedBackup %s is created: \"kubectl %s get memcachedbackup %[1]s -w\" shows the progress\n", b.Name, c.Flags)
 			return nil
 		},
 	}
@@ -115,7 +115,7 @@ A restored value is as old as the backup: clients read it until it expires or is
 			if err := c.Create(cmd.Context(), "MemcachedRestore", r); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, "MemcachedRestore %s loads MemcachedBackup %s: \"kubectl -n %s%s get memcachedrestore %[1]s -w\" shows the progress\n", r.Name, backup, r.Namespace, c.Flags)
+			fmt.Fprintf(p.streams.Out, "MemcachedRestore %s loads MemcachedBackup %s: \"kubectl %s get memcachedrestore %[1]s -w\" shows the progress\n", r.Name, backup, c.Flags)
 			return nil
 		},
 	}

@@ -40,7 +40,7 @@ By hand, you set the annotation ` + v1beta1.AnnotationPurge + ` to ` + v1beta1.P
 			case items == 0:
 				fmt.Fprintln(p.streams.Out, "No shard has such items")
 			case !yes:
-				fmt.Fprintf(p.streams.Out, "Nothing was deleted: \"kubectl memcached purge %s -n %s%s --yes\" deletes these items\n", m.Name, m.Namespace, c.Flags)
+				fmt.Fprintf(p.streams.Out, "Nothing was deleted: \"kubectl memcached purge %s %s --yes\" deletes these items\n", m.Name, c.Flags)
 			default:
 				if s, err = p.requestPurge(cmd.Context(), c, m, v1beta1.PurgeDelete+id, timeout); err != nil {
 					return err

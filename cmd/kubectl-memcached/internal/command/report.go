@@ -189,7 +189,7 @@ func (a *archive) fill(ctx context.Context, c *cluster.Cluster, m *v1beta1.Memca
 	objects("restores.yaml", func(ctx context.Context) (any, error) { return c.Restores(ctx, m) })
 	objects("schedules.yaml", func(ctx context.Context) (any, error) { return c.Schedules(ctx, key) })
 	objects("events.yaml", func(ctx context.Context) (any, error) { return c.Events(ctx, m) })
-	in := screen.Input{Memcached: m, Now: c.Now()}
+	in := screen.Input{Memcached: m, Flags: c.Flags, Now: c.Now()}
 	a.add(ctx, "", "status.txt", func(context.Context) ([]byte, error) { return []byte(screen.NewStatus(in).Text()), nil })
 	a.add(ctx, "", "why.txt", func(context.Context) ([]byte, error) { return []byte(screen.NewWhy(in).Text()), nil })
 	for _, s := range m.Status.Shards {

@@ -25,12 +25,12 @@ func shardOf(c *cluster.Cluster, m *v1beta1.Memcached, name string) (v1beta1.Sha
 			continue
 		}
 		if s.PodName == "" {
-			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s -n %s%s\" says why", s.Name, m.Name, m.Namespace, c.Flags)
+			return s, fmt.Errorf("shard %s has no pod now: \"kubectl memcached why %s %s\" says why", s.Name, m.Name, c.Flags)
 		}
 		return s, nil
 	}
 	if len(m.Status.Shards) == 0 {
-		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s -n %s%s\" says why", m.Name, m.Namespace, c.Flags)
+		return v1beta1.ShardStatus{}, fmt.Errorf("%s has no shards: \"kubectl memcached why %[1]s %s\" says why", m.Name, c.Flags)
 	}
 	return v1beta1.ShardStatus{}, usageError{fmt.Errorf("%s has no shard %s: name one from 0 to %d", m.Name, name, len(m.Status.Shards)-1)}
 }
@@ -124,12 +124,12 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 		if s.RestartAnnotation == value && s.Ready {
 			fmt.Fprintf(p.streams.Out, "%s has restarted: %s\n", s.Name, screen.Start(s))
 			if s.StartResult == v1beta1.StartCold { // what has lost its items is likely to do so elsewhere
-				return fmt.Errorf("shard %s started without its items: \"kubectl describe memcached %s -n %s%s\" shows the event that says why", s.Name, m.Name, m.Namespace, c.Flags)
+				return fmt.Errorf("shard %s started without its items: \"kubectl describe memcached %s %s\" shows the event that says why", s.Name, m.Name, c.Flags)
 			}
 			return nil
 		}
 		if c.Now().Sub(began) >= timeout || !p.pause(ctx, lookAtShard) {
-			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s -n %s%s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name, m.Namespace, c.Flags)
+			return fmt.Errorf("shard %s hasn't reported its restart after %s: \"kubectl memcached why %s %s\" says why", s.Name, c.Now().Sub(began).Truncate(time.Second), m.Name, c.Flags)
 		}
 	}
 }
@@ -152,14 +152,14 @@ By hand, you set the annotation ` + v1beta1.AnnotationMove + ` of the shard's po
 			if err != nil {
 				return err
 			}
-			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s -n %s%s\" shows the progress\n"
+			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s %s\" shows the progress\n"
 			if cancel {
-				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s -n %s%s\" shows it\n"
+				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s %s\" shows it\n"
 			}
 			if err := c.AnnotatePod(cmd.Context(), client.ObjectKey{Namespace: m.Namespace, Name: s.PodName}, v1beta1.AnnotationMove, value); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, m.Namespace, c.Flags)
+			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, c.Flags)
 			return nil
 		},
 	}

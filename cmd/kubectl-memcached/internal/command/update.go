@@ -14,7 +14,7 @@ import (
 func (p *plugin) pauseVerb() *cobra.Command {
 	return p.change("pause NAME", "Stop the operator from changing anything that belongs to a Memcached",
 		"Set spec.paused to true. The shards keep serving. A GitOps tool that owns the field reverts it.",
-		"%s is paused: \"kubectl memcached resume %[1]s -n %[2]s%[3]s\" continues\n",
+		"%s is paused: \"kubectl memcached resume %[1]s %[2]s\" continues\n",
 		func(ctx context.Context, c *cluster.Cluster, key client.ObjectKey) error {
 			return c.Pause(ctx, key, true)
 		})
@@ -23,7 +23,7 @@ func (p *plugin) pauseVerb() *cobra.Command {
 func (p *plugin) resume() *cobra.Command {
 	return p.change("resume NAME", "Let the operator change a paused Memcached again",
 		"Set spec.paused to false. A GitOps tool that owns the field reverts it.",
-		"%s isn't paused: \"kubectl memcached why %[1]s -n %[2]s%[3]s\" says what the operator does next\n",
+		"%s isn't paused: \"kubectl memcached why %[1]s %[2]s\" says what the operator does next\n",
 		func(ctx context.Context, c *cluster.Cluster, key client.ObjectKey) error {
 			return c.Pause(ctx, key, false)
 		})
@@ -32,7 +32,7 @@ func (p *plugin) resume() *cobra.Command {
 func (p *plugin) retry() *cobra.Command {
 	return p.change("retry NAME", "Retry the update of a Memcached that failed",
 		"Retry an update after you have fixed the cause.\n\nBy hand, you set the annotation "+v1beta1.AnnotationRetry+" to another value.",
-		"The operator retries a failed update of %s: \"kubectl memcached why %[1]s -n %[2]s%[3]s\" shows the progress\n",
+		"The operator retries a failed update of %s: \"kubectl memcached why %[1]s %[2]s\" shows the progress\n",
 		func(ctx context.Context, c *cluster.Cluster, key client.ObjectKey) error {
 			return c.AnnotateMemcached(ctx, key, v1beta1.AnnotationRetry, stamp(c.Now()))
 		})
@@ -43,7 +43,7 @@ func (p *plugin) scaled() *cobra.Command {
 		"Let the operator complete a change of spec.size. Until then, it keeps the items equal that clients of the former list and of the new one "+
 			"look for on different shards. Clients that still have the former list read old values afterwards.\n\n"+
 			"By hand, you set the annotation "+v1beta1.AnnotationScaled+" to status.scaling.id.",
-		"The operator completes the scaling of %s: \"kubectl memcached why %[1]s -n %[2]s%[3]s\" shows the progress\n",
+		"The operator completes the scaling of %s: \"kubectl memcached why %[1]s %[2]s\" shows the progress\n",
 		func(ctx context.Context, c *cluster.Cluster, key client.ObjectKey) error {
 			m, err := c.Memcached(ctx, key)
 			if err != nil {
@@ -68,7 +68,7 @@ func (p *plugin) change(use, short, long, done string, do func(context.Context, 
 			if err := do(cmd.Context(), c, key); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, done, key.Name, key.Namespace, c.Flags)
+			fmt.Fprintf(p.streams.Out, done, key.Name, c.Flags)
 			return nil
 		},
 	}

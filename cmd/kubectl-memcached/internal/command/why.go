@@ -31,7 +31,7 @@ until that one is open.`,
 				if err != nil {
 					return nil, "", err
 				}
-				w := screen.NewWhy(screen.Input{Memcached: m, Now: c.Now()})
+				w := screen.NewWhy(screen.Input{Memcached: m, Flags: c.Flags, Now: c.Now()})
 				return w, w.State, nil
 			})
 		},

@@ -24,7 +24,7 @@ type Input struct {
 	Backups []v1beta1.MemcachedBackup
 	// Omitted says in sentences what couldn't be read, and why.
 	Omitted []string
-	// Flags select the cluster in commands that are printed, after the namespace.
+	// Flags select the cluster and the namespace in commands that are printed.
 	Flags string
 	Now   time.Time
 }

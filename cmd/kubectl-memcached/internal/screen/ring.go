@@ -37,7 +37,7 @@ const (
 	ClientsUnclear  Clients = "Unclear"
 )
 
-// NewRing returns the screen of what the keys of a Memcached show. Flags select the cluster in commands.
+// NewRing returns the screen of what the keys of a Memcached show. Flags select the cluster and the namespace in commands.
 func NewRing(m *v1beta1.Memcached, flags string, answer evidence.Answer, spellings []evidence.Spelling, omitted []string) Ring {
 	r := Ring{Namespace: m.Namespace, Name: m.Name, Answer: answer, Omitted: omitted, shards: len(m.Status.Shards), spellings: spellings}
 	switch len(r.Groups) {
@@ -75,7 +75,7 @@ func (r *Ring) compare(m *v1beta1.Memcached, flags string) {
 	case h == nil || string(h.Algorithm) != g.Ring || !slices.Contains(g.Spellings, declared):
 		r.Do = append(r.Do, fmt.Sprintf("Set spec.access.hashing, which %s, to algorithm: %s%s. Changes of spec.size, and restores into another number of shards, use it.", says, g.Ring, r.names(g, declared)))
 	case g.Found < 1:
-		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s -n %s%s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name, m.Namespace, flags))
+		r.Do = append(r.Do, fmt.Sprintf("Run \"kubectl memcached purge %s %s\", which counts the items that clients look for on other shards: those that an earlier change of spec.size has left.", m.Name, flags))
 	}
 }
 

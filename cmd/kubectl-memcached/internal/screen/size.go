@@ -109,7 +109,7 @@ func (s *Size) recommend(of ShardSize) {
 	s.Reason = of.Reason
 	switch direction, known := directions[of.Reason]; {
 	case s.MemoryBytes > 0 && known && cmp.Compare(whole, has) != direction:
-		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; \"kubectl memcached why %s -n %s%s\" says what they wait for", s.Name, s.Namespace, s.flags)
+		s.Sentence = fmt.Sprintf("no recommendation: not all shards have spec.memory yet; \"kubectl memcached why %s %s\" says what they wait for", s.Name, s.flags)
 		return
 	case s.MemoryBytes <= 0 || whole == has:
 		s.Sentence = of.ReasonText
@@ -118,7 +118,7 @@ func (s *Size) recommend(of ShardSize) {
 	n := int64(len(s.Shards))
 	s.RecommendedBytes = new(whole * mebibyte)
 	s.Sentence = fmt.Sprintf("%dMi instead of %s a shard, %dMi instead of %s in all: %s", whole, mebibytes(s.MemoryBytes), n*whole, mebibytes(n*s.MemoryBytes), of.ReasonText)
-	s.Command = fmt.Sprintf(`kubectl -n %s%s patch memcached %s --type=merge -p '{"spec":{"memory":"%dMi"}}'`, s.Namespace, s.flags, s.Name, whole)
+	s.Command = fmt.Sprintf(`kubectl %s patch memcached %s --type=merge -p '{"spec":{"memory":"%dMi"}}'`, s.flags, s.Name, whole)
 }
 
 func newShardSize(name string, sample Sample) ShardSize {

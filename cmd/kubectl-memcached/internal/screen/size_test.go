@@ -16,7 +16,7 @@ import (
 func sized(metrics ...string) Input {
 	m := &v1beta1.Memcached{}
 	m.Namespace, m.Name, m.Spec.Memory = "shop", "cache", new(resource.MustParse("64Mi"))
-	in := Input{Memcached: m, Samples: map[string]Sample{}}
+	in := Input{Memcached: m, Flags: "-n shop", Samples: map[string]Sample{}}
 	for i, text := range metrics {
 		name := "cache-" + string(rune('0'+i))
 		m.Status.Shards = append(m.Status.Shards, v1beta1.ShardStatus{Name: name, PodName: name})
