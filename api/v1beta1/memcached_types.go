@@ -1,8 +1,6 @@
 package v1beta1
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -489,10 +487,18 @@ func (u *UpdateStatus) IsRolledBack() bool {
 }
 
 // IsFinished reports whether a status without the update has its result: all shards match the spec, and one of them
-// started with what the update led to. If it was reverted before, none has.
+// started with what the update led to, or no gate blocked it and none is ready: those that were broken get new pods,
+// which start afterwards. If it was reverted before, the shards that are ready started with something else.
 func (u *UpdateStatus) IsFinished(s *MemcachedStatus) bool {
-	return s.Update == nil && s.UpdatedShards == s.Size &&
-		slices.ContainsFunc(s.Shards, func(s ShardStatus) bool { return s.Revision == u.Revision })
+	started, anyReady := false, false
+	for i := range s.Shards {
+		if !s.Shards[i].UpToDate {
+			return false
+		}
+		started = started || s.Shards[i].Revision == u.Revision
+		anyReady = anyReady || s.Shards[i].Ready
+	}
+	return s.Update == nil && len(s.Shards) > 0 && (started || u.Gate == "" && !anyReady)
 }
 
 // UpdateCost is what an update cost clients.

@@ -23,6 +23,8 @@ func TestUpdateEventsAreRecordedOnce(t *testing.T) {
 		{"done", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, ""), on("c-1", v1beta1.UpdateRestart, v1beta1.GateShardInTransition), on("c-1", v1beta1.UpdateRestart, ""), nil},
 			[]string{v1beta1.EventUpdateStarted, v1beta1.EventUpdateFinished}},
 		{"reverted", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, v1beta1.GateOutsideMaintenanceWindow), nil}, []string{v1beta1.EventUpdateStarted}},
+		{"reverted while no shard is ready", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, v1beta1.GateShardUnavailable), nil}, []string{v1beta1.EventUpdateStarted}},
+		{"broken shards are fixed", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRestart, ""), nil}, []string{v1beta1.EventUpdateStarted, v1beta1.EventUpdateFinished}},
 		{"rolled back", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRecreate, ""), on("c-0", rollsBack, ""), on("c-0", v1beta1.UpdateRecreate, v1beta1.GateUpdateFailed)},
 			[]string{v1beta1.EventUpdateStarted, v1beta1.EventShardRolledBack}},
 		{"rolled back without the status in between", []*v1beta1.UpdateStatus{on("c-0", v1beta1.UpdateRecreate, ""), on("c-0", v1beta1.UpdateRecreate, v1beta1.GateUpdateFailed)},
@@ -38,9 +40,12 @@ func TestUpdateEventsAreRecordedOnce(t *testing.T) {
 			was *v1beta1.UpdateStatus
 			got []string
 		)
-		next := v1beta1.MemcachedStatus{Shards: []v1beta1.ShardStatus{{Revision: "a"}}}
-		if sequence.name == "reverted" {
+		next := v1beta1.MemcachedStatus{Shards: []v1beta1.ShardStatus{{Revision: "a", UpToDate: true, Ready: true}}}
+		switch sequence.name {
+		case "reverted":
 			next.Shards[0].Revision = "former"
+		case "broken shards are fixed", "reverted while no shard is ready":
+			next.Shards[0] = v1beta1.ShardStatus{UpToDate: true}
 		}
 		for _, now := range sequence.statuses {
 			next.Update = now
