@@ -205,6 +205,11 @@ func (r *receiver) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.FlushesAt != 0 && !d.Flushed { // later, it would bring back what a client of the target flushes
+		if err := r.flush(d); err != nil {
+			return err
+		}
+	}
 	served := time.Now()
 	began := served
 	r.Ready()
@@ -306,12 +311,13 @@ func (r *receiver) finish(ctx context.Context) error {
 
 // acknowledge waits for the confirmation after the last pass.
 func (r *receiver) acknowledge(ctx context.Context, d done) error {
-	err := r.cache.restore()
-	if err == nil && d.FlushesAt != 0 {
-		err = r.cache.flushAll(r.at(d.FlushesAt))
-	}
-	if err != nil {
+	if err := r.cache.restore(); err != nil {
 		return fmt.Errorf("writing to the own memcached: %w", err)
+	}
+	if d.FlushesAt != 0 && !r.following {
+		if err := r.flush(d); err != nil {
+			return err
+		}
 	}
 	n, err := r.cache.items(ctx)
 	if protocol.IsFull(err) { // clients use all connections
@@ -394,17 +400,26 @@ func (r *receiver) state(size int) error {
 // endPass applies what is outstanding at the end of a pass.
 func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 	if r.following && d.Flushed {
-		if err := r.cache.barrier(); err != nil {
-			return fmt.Errorf("deleting items: %w", err)
-		}
-		if err := r.cache.flushAll(time.Time{}); err != nil {
-			return fmt.Errorf("deleting all items: %w", err)
+		if err := r.flush(d); err != nil {
+			return err
 		}
 	}
 	if r.following && command == kindFinish {
 		return r.cache.barrier() // deleteOwn deletes the others
 	}
 	return r.deleteRemoved(ctx)
+}
+
+// flush repeats the source's last flush_all.
+func (r *receiver) flush(d done) error {
+	err := r.cache.barrier()
+	if err == nil {
+		err = r.cache.flushAll(r.at(d.FlushesAt))
+	}
+	if err != nil {
+		return fmt.Errorf("deleting all items: %w", err)
+	}
+	return nil
 }
 
 // name deletes a key that clients of the source have changed.
