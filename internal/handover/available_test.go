@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,23 +187,47 @@ func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
 	})
 }
 
-// Clients can use all connections of the target as soon as it serves.
-func TestLastCountNeedsNoConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		origin, cache := newOrigin(1000), newCache(t)
-		full := false
-		cache.Before = func(request string) string {
-			if full && request == "stats" {
-				return "ERROR Too many open connections\r\n"
-			}
-			full = full || strings.HasPrefix(request, "lru_crawler")
-			return ""
-		}
-		if result := available(t, origin, cache, nil); result.Items != 1000 {
-			t.Errorf("%+v", result)
-		}
-		wantOnly(t, cache, origin)
-	})
+// Clients can use all connections of the target as soon as it serves. If memcached has closed the idle one before, the end waits.
+func TestEndNeedsNoConnection(t *testing.T) {
+	for name, closed := range map[string]bool{"kept": false, "closed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				start(t, cache.network, offerOf(origin, 1000))
+				target := targetOf(t, cache)
+				var kept net.Conn
+				var full atomic.Bool
+				target.Ready = func() {
+					full.Store(true)
+					cache.set("in the overlap", entry{value: "own"})
+					if closed {
+						_ = kept.Close()
+						time.AfterFunc(2*followFor, func() { full.Store(false) })
+					}
+				}
+				target.Memcached.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					if !full.Load() {
+						conn, err := cache.dial(ctx, network, address)
+						if kept == nil {
+							kept = conn
+						}
+						return conn, err
+					}
+					conn, server := fake.Pipe()
+					go func() {
+						defer server.Close()
+						_, _ = io.WriteString(server, "ERROR Too many open connections\r\n")
+						_, _ = server.Read(make([]byte, 1<<10))
+					}()
+					return conn, nil
+				}
+				if result, err := Receive(t.Context(), target); err != nil || result.Items != 1000 {
+					t.Errorf("%d items: %v", result.Items, err)
+				}
+				wantOnly(t, cache, origin)
+			})
+		})
+	}
 }
 
 // A scan of the target's memory misses an item that a client stores at the same time, and those of a page that it can't read.

@@ -261,12 +261,14 @@ func newCache(t *testing.T) *fakeCache {
 // dial connects the target to it.
 func (c *fakeCache) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.network.DialContext(ctx, network, address)
-	return &cacheConn{conn, c}, err
+	return &cacheConn{Conn: conn, cache: c}, err
 }
 
 type cacheConn struct {
 	net.Conn
 	cache *fakeCache
+	// last is the end of what was read.
+	last []byte
 }
 
 var errDumping = errors.New("a deletion while a key dump is read")
@@ -278,6 +280,16 @@ func (c *cacheConn) Write(p []byte) (int, error) {
 		return 0, errDumping
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *cacheConn) Read(p []byte) (int, error) {
+	const end = "END\r\n"
+	n, err := c.Conn.Read(p)
+	c.last = append(c.last, p[:n]...)
+	if c.last = c.last[max(0, len(c.last)-len(end)):]; string(c.last) == end {
+		c.cache.dumping.CompareAndSwap(c, nil)
+	}
+	return n, err
 }
 
 func (c *cacheConn) Close() error {

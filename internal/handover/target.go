@@ -243,7 +243,7 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	r.cache.deleting = true
 	hash := func(key []byte) uint64 { return peerlink.KeyHash(r.offer.Seed, key) }
 	inexpressible := false
-	err := protocol.EachName(func(visit func(protocol.Listed) error) error { return r.Memcached.Dump(ctx, peerlink.Silence, visit) }, hash,
+	err := protocol.EachName(func(visit func(protocol.Listed) error) error { return r.cache.conn.Dump(ctx, visit) }, hash,
 		func(item protocol.Listed) bool {
 			first := r.cache.firstCAS // a client can choose a lower one than all of the copy (flag E)
 			if _, found := slices.BinarySearch(r.kept, hash(item.Key)); !found && first <= item.CAS && item.CAS <= after && !r.askAll {

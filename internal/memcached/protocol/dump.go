@@ -95,8 +95,26 @@ const (
 // Dump visits all items over a connection of its own, and starts again while memcached is busy, or for waitTimeout while
 // its LRU crawler is disabled or it has no connection left: an item can be visited more than once. timeout bounds the connection, and each answer.
 func (s Server) Dump(ctx context.Context, timeout time.Duration, visit func(Listed) error) error {
+	return dumpAgain(ctx, func() error { return s.dump(ctx, timeout, visit) })
+}
+
+// Dump is that of a Server over the kept connection. No answer may be outstanding.
+func (c *KeptConn) Dump(ctx context.Context, visit func(Listed) error) error {
+	return dumpAgain(ctx, func() error {
+		_, err := c.Wake()
+		if err == nil {
+			err = ReadDump(c, c.R, visit)
+		}
+		if IsFull(err) { // it was opened again, and memcached closes it
+			c.woken = time.Time{}
+		}
+		return err
+	})
+}
+
+func dumpAgain(ctx context.Context, dump func() error) error {
 	for until := time.Now().Add(waitTimeout); ; {
-		err := s.dump(ctx, timeout, visit)
+		err := dump()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
