@@ -38,6 +38,7 @@ type cache struct {
 	rejected int64
 	automove string
 	cas      bool // no -C
+	flushes  bool // no -F
 	// listsKeys is whether memcached can list its keys.
 	listsKeys bool
 	// firstCAS is that of the first item to be stored; 0 with -C.
@@ -88,6 +89,7 @@ func (c *cache) prepare(ctx context.Context) error {
 		return err
 	}
 	c.listsKeys = settings.ListsKeys()
+	c.flushes = settings["flush_enabled"] != "no"
 	if c.cas = settings["cas_enabled"] == "yes"; c.cas {
 		last, err := c.lastCAS()
 		if err != nil {

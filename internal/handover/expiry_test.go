@@ -190,3 +190,31 @@ func TestFlushWithADelayFollowsInTheTarget(t *testing.T) {
 		})
 	}
 }
+
+// An update can add -F, with which no flush_all is possible.
+func TestFlushWithADelayThatTheTargetRejects(t *testing.T) {
+	for mode, ready := range map[string]func(){"Strict": nil, "Available": func() {}} {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(100), newCache(t)
+				origin.flushes, origin.flushesAt = 1, time.Now().Add(time.Hour).UnixMilli()
+				cache.Before = func(request string) string {
+					switch {
+					case strings.HasPrefix(request, "flush_all"):
+						return "CLIENT_ERROR flush_all not allowed\r\n"
+					case strings.TrimSpace(request) == "stats settings":
+						return "STAT cas_enabled yes\r\nSTAT flush_enabled no\r\nEND\r\n"
+					}
+					return ""
+				}
+				start(t, cache.network, offerOf(origin, 100))
+				target := targetOf(t, cache)
+				target.Ready = ready
+				if _, err := Receive(t.Context(), target); err != nil {
+					t.Fatal(err)
+				}
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+			})
+		})
+	}
+}

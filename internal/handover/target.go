@@ -410,8 +410,12 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 	return r.deleteRemoved(ctx)
 }
 
-// flush repeats the source's last flush_all.
+// flush repeats the source's last flush_all. One with a delay is not worth the items.
 func (r *receiver) flush(d done) error {
+	if d.FlushesAt != 0 && !r.cache.flushes {
+		r.Log.Warn("A flush_all with a delay has no effect any more, as memcached has -F")
+		return nil
+	}
 	err := r.cache.barrier()
 	if err == nil {
 		err = r.cache.flushAll(r.at(d.FlushesAt))
