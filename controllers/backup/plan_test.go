@@ -94,7 +94,7 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		}, v1beta1.ReasonMemcachedDeleting, "is being deleted", true, false},
 		"it is being deleted, and another owner has a Service": {func(obs *observation) {
 			obs.Memcached.DeletionTimestamp, obs.Services = &metav1.Time{Time: now}, obs.Services[:1]
-		}, v1beta1.ReasonMemcachedDeleting, "doesn't manage a Service cache-1", true, false},
+		}, v1beta1.ReasonMemcachedDeleting, "doesn't manage a Service cache-1. For a backup", true, false},
 		"another owner has a Service": {func(obs *observation) { obs.Services = obs.Services[1:] }, v1beta1.ReasonShardsStarting, "Service cache-0", false, false},
 		"it is filled": {func(obs *observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}

@@ -122,8 +122,11 @@ func (obs Observation) Unreachable(shards ...int32) *Blocker {
 		name := resources.ShardName(m.Name, ordinal)
 		controls := func(s corev1.Service) bool { return s.Name == name && metav1.IsControlledBy(&s, m) }
 		if (len(shards) == 0 || slices.Contains(shards, int32(ordinal))) && !slices.ContainsFunc(obs.Services, controls) { //nolint:gosec // at most 128 by the CRD
-			return WaitFor(v1beta1.ReasonShardsStarting, "Memcached %s doesn't manage a Service %s yet. Delete another one of that name, "+
-				"and if the Memcached is paused, set spec.paused to false", m.Name, name)
+			blocker := WaitFor(v1beta1.ReasonShardsStarting, "Memcached %s doesn't manage a Service %s", m.Name, name)
+			if m.DeletionTimestamp == nil { // otherwise it gets none
+				blocker.Message += " yet. Delete another one of that name, and if the Memcached is paused, set spec.paused to false"
+			}
+			return blocker
 		}
 	}
 	return nil
