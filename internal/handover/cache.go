@@ -116,10 +116,14 @@ func (c *cache) restore() error {
 
 func (c *cache) setAutomove(level string) error { return c.command("slabs automove " + level) }
 
-// flushAll deletes all items at a time, the zero time for now. A barrier must be before it. Without the delay of a second, which memcached
+// flushAll deletes all items at a time, or now if that is over. A barrier must be before it. Without the delay of a second, which memcached
 // counts from the end of the last one, an item that was read in this second can survive it.
 func (c *cache) flushAll(at time.Time) error {
-	return c.command("flush_all " + strconv.FormatInt(max(c.clock.Exptime(at), 1), 10))
+	exptime := int64(1)
+	if at.After(time.Now()) { // one of the past keeps what was stored since, unless it has a CAS
+		exptime = c.clock.Exptime(at)
+	}
+	return c.command("flush_all " + strconv.FormatInt(exptime, 10))
 }
 
 // command sends a command whose answer is OK.

@@ -218,3 +218,18 @@ func TestFlushWithADelayThatTheTargetRejects(t *testing.T) {
 		})
 	}
 }
+
+// Without a CAS (-C), items of the target are newer than such a time.
+func TestFlushThatIsDueBeforeTheTargetHasEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		origin.flushesAt = time.Now().UnixMilli()
+		start(t, cache.network, offerOf(origin, 100))
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+			t.Fatal(err)
+		}
+		if got := cache.Requests("flush_all"); len(got) != 1 || got[0] != "flush_all 1" {
+			t.Errorf("requests %q", got)
+		}
+	})
+}
