@@ -149,8 +149,8 @@ func (c *stalledConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Without it, what the flush_all of a client would have deleted stays. memcached takes back an earlier one by it: those items come
-// back, of which the target has not learned which ones are deleted.
+// Without it, what the flush_all of a client would have deleted stays. It replaces an earlier one in memcached: those items are
+// served again, of which the target has not learned which ones are deleted.
 func TestFlushWithADelayFollowsInTheTarget(t *testing.T) {
 	const strict, available, between = "Strict", "Available", "Available, while both serve"
 	for _, mode := range []string{strict, available, between} {
@@ -172,7 +172,7 @@ func TestFlushWithADelayFollowsInTheTarget(t *testing.T) {
 					flush()
 					target.Ready = func() {
 						if len(cache.Requests("flush_all")) != 1 {
-							t.Error("the target serves before the flush_all, which brings back what its clients flush")
+							t.Error("the target serves before the flush_all, which undoes what its clients flush")
 						}
 					}
 				case between:

@@ -205,7 +205,7 @@ func (r *receiver) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.FlushesAt != 0 && !d.Flushed { // later, it would bring back what a client of the target flushes
+	if d.FlushesAt != 0 && !d.Flushed { // later, it would undo what a client of the target flushes
 		if err := r.flush(d); err != nil {
 			return err
 		}

@@ -103,7 +103,9 @@ func TestSourceScansForFewTargetsAtATime(t *testing.T) {
 		const targets = 20
 		var scans, most atomic.Int64
 		source := Memcached{Owner: "owner", Ordinal: targets, Run: func() string { return "1" }, Scan: func(ctx context.Context, _ handover.Order, _ func([]byte) bool, _ func(*memfile.Item) error) (memfile.Report, error) {
-			most.Store(max(most.Load(), scans.Add(1)))
+			now := scans.Add(1)
+			for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+			}
 			defer scans.Add(-1)
 			return memfile.Report{}, peerlink.Sleep(ctx, peerlink.Silence)
 		}}
