@@ -136,7 +136,7 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 		c.Client = client.NewDryRunClient(c.Client)
 	}
 	c.Flags = "-n " + namespace
-	for _, flag := range [][2]string{{"kubeconfig", *p.flags.KubeConfig}, {"context", *p.flags.Context}, {"cluster", *p.flags.ClusterName}} {
+	for _, flag := range [][2]string{{"kubeconfig", *p.flags.KubeConfig}, {"context", *p.flags.Context}, {"cluster", *p.flags.ClusterName}, {"server", *p.flags.APIServer}} {
 		if flag[1] != "" {
 			c.Flags += " --" + flag[0] + "=" + quoted(flag[1])
 		}

@@ -120,9 +120,9 @@ func TestCommandsNameTheClusterOfTheFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.createPods()
-	const flags = " --context=c --cluster='the shop'"
+	const flags = " --context=c --cluster='the shop' --server=https://shop:6443"
 	run := func(args string) int {
-		return w.run(append(strings.Fields(args), "--context=c", "--cluster=the shop")...)
+		return w.run(append(strings.Fields(args), "--context=c", "--cluster=the shop", "--server=https://shop:6443")...)
 	}
 	w.want(run("pause cache"), 0, `"kubectl memcached resume cache -n default`+flags+`"`, "")
 	w.want(run("move cache 0"), 0, `"kubectl memcached why cache -n default`+flags+`"`, "")
