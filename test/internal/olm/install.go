@@ -25,9 +25,6 @@ type OLM struct {
 	Namespace string
 }
 
-// catalogs is the namespace of catalogs for all namespaces.
-const catalogs = "olm"
-
 // On returns a cluster's OLM, with which the operator is installed in the given namespace.
 func On(c *cluster.Cluster, namespace string) (OLM, error) {
 	scheme := c.Scheme()
@@ -37,11 +34,11 @@ func On(c *cluster.Cluster, namespace string) (OLM, error) {
 	return OLM{c, namespace}, nil
 }
 
-// AddCatalog creates a CatalogSource of an image. It has another name each time: OLM goes on for minutes to know what was in
+// AddCatalog creates a CatalogSource of an image, for all namespaces. It has another name each time: OLM goes on for minutes to know what was in
 // one of that name before.
 func (o OLM) AddCatalog(ctx context.Context, image string) (*operatorsv1alpha1.CatalogSource, error) {
 	source := &operatorsv1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: catalogs, GenerateName: Package + "-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", GenerateName: Package + "-"},
 		Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image, GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{
 			SecurityContextConfig: operatorsv1alpha1.Restricted,
 			ExtractContent:        &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"},
@@ -53,7 +50,7 @@ func (o OLM) AddCatalog(ctx context.Context, image string) (*operatorsv1alpha1.C
 // Provide makes the namespace, and an OperatorGroup of the target namespaces, none of them meaning all.
 func (o OLM) Provide(ctx context.Context, targets ...string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
-	group := &operatorsv1.OperatorGroup{ObjectMeta: o.meta(Package)}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: Package}}
 	for _, wanted := range []struct {
 		object client.Object
 		set    func()
@@ -75,9 +72,10 @@ func (o OLM) Provide(ctx context.Context, targets ...string) error {
 	return nil
 }
 
-// Subscribe asks for a release of a catalog, and for those after it as they come or as the user approves.
+// Subscribe asks for a release of a catalog, and for those after it as they come or as the user approves. The Subscription has
+// another name each time: OLM may write the status of one that was just deleted to another one of its name, which then waits forever.
 func (o OLM) Subscribe(ctx context.Context, catalog *operatorsv1alpha1.CatalogSource, r Release, approval operatorsv1alpha1.Approval) error {
-	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
+	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, GenerateName: Package + "-"}, Spec: &operatorsv1alpha1.SubscriptionSpec{
 		CatalogSource:          catalog.Name,
 		CatalogSourceNamespace: catalog.Namespace,
 		Package:                Package,
@@ -89,16 +87,29 @@ func (o OLM) Subscribe(ctx context.Context, catalog *operatorsv1alpha1.CatalogSo
 
 // UseCatalog lets the Subscription take its releases from another catalog.
 func (o OLM) UseCatalog(ctx context.Context, catalog *operatorsv1alpha1.CatalogSource) error {
-	patch := fmt.Appendf(nil, `{"spec":{"source":%q}}`, catalog.Name)
-	return o.Patch(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package)}, client.RawPatch(types.MergePatchType, patch))
+	subscription, err := o.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	return o.Patch(ctx, subscription, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"source":%q}}`, catalog.Name)))
 }
 
-// Approve approves the plan that installs a release, once the Subscription names
-// it. There may be others: OLM makes another one when it comes into its own way.
+func (o OLM) subscription(ctx context.Context) (*operatorsv1alpha1.Subscription, error) {
+	all := operatorsv1alpha1.SubscriptionList{}
+	if err := o.List(ctx, &all, client.InNamespace(o.Namespace)); err != nil {
+		return nil, err
+	}
+	if len(all.Items) != 1 {
+		return nil, fmt.Errorf("there are %d Subscriptions", len(all.Items))
+	}
+	return &all.Items[0], nil
+}
+
+// Approve approves the plan that installs a release, once the Subscription names it. OLM may have made others.
 func (o OLM) Approve(ctx context.Context, r Release) error {
 	return cluster.Eventually(ctx, "the plan that installs "+r.CSV(), func(ctx context.Context) error {
-		subscription := &operatorsv1alpha1.Subscription{}
-		if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: Package}, subscription); err != nil {
+		subscription, err := o.subscription(ctx)
+		if err != nil {
 			return err
 		}
 		named := subscription.Status.InstallPlanRef
@@ -201,8 +212,4 @@ func (o OLM) forget(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (o OLM) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: o.Namespace, Name: name}
 }
