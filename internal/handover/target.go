@@ -303,6 +303,9 @@ func (r *receiver) ask(hashes []byte) ([]uint64, error) {
 func (r *receiver) finish(ctx context.Context) error {
 	r.progress.Pass = 0
 	d, err := r.pass(ctx, kindFinish)
+	if err == nil && d.FlushesAt != 0 {
+		err = r.flush(d)
+	}
 	if err != nil {
 		return err
 	}
@@ -313,11 +316,6 @@ func (r *receiver) finish(ctx context.Context) error {
 func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	if err := r.cache.restore(); err != nil {
 		return fmt.Errorf("writing to the own memcached: %w", err)
-	}
-	if d.FlushesAt != 0 && !r.following {
-		if err := r.flush(d); err != nil {
-			return err
-		}
 	}
 	n, err := r.cache.items(ctx)
 	if protocol.IsFull(err) { // clients use all connections
