@@ -150,7 +150,7 @@ max by (namespace, memcached, result) (last_over_time(memcached_operator_backup_
 and on (namespace, memcached) ` + shardsDesired + ` > 0`,
 		summary:     "The last backup failed.",
 		description: "The last MemcachedBackup of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Failed."},
-	// A schedule that is resumed, or whose Memcached grows from size 0, has the time of two runs from then on.
+	// A schedule that is resumed, or whose Memcached grows from size 0, has the time of two runs from then on, as far as seven days show it.
 	{name: "MemcachedBackupTooOld", wait: "10m", severity: warning, expr: `
 time() - max by (namespace, memcached, schedule) (last_over_time(memcached_operator_schedule_last_success_timestamp_seconds[3m])) > ` + twoRuns + `
 and on (namespace, memcached, schedule) last_over_time(memcached_operator_schedule_period_seconds[3m])
