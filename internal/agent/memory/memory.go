@@ -28,11 +28,18 @@ var Cgroup = "/sys/fs/cgroup"
 // used is what Use lets parts of the agent have, in bytes.
 var used struct {
 	sync.Mutex
-	bytes int64
+	limited bool
+	bytes   int64
 }
 
-// Limit limits the agent's own memory to what all need, until something calls Use.
-func Limit() { limit(0) }
+// Limit limits the agent's own memory to what all need and what Use adds. A test's process is not limited: its garbage collector
+// would run all the time.
+func Limit() {
+	used.Lock()
+	used.limited = true
+	used.Unlock()
+	limit(0)
+}
 
 // Use lets a part of the agent have that many bytes more until it calls release. What parts have at the same time adds up. The
 // tables of a handover have no pointers, so that the garbage collector reads none of them.
@@ -44,8 +51,12 @@ func Use(bytes int64) (release func()) {
 func limit(more int64) {
 	used.Lock()
 	defer used.Unlock()
+	used.bytes += more
+	if !used.limited {
+		return
+	}
 	percent := 25
-	if used.bytes += more; used.bytes > 0 {
+	if used.bytes > 0 {
 		percent = 50
 	}
 	debug.SetGCPercent(percent)

@@ -93,7 +93,10 @@ func TestMemoryOfTheContainerIsReadFromBothVersionsOfControlGroups(t *testing.T)
 func TestLimitIsTheSumOfWhatPartsUse(t *testing.T) {
 	limit := func() int64 { return debug.SetMemoryLimit(-1) }
 	before := limit()
-	t.Cleanup(func() { debug.SetMemoryLimit(before); debug.SetGCPercent(100) })
+	t.Cleanup(func() { used.limited = false; debug.SetMemoryLimit(before); debug.SetGCPercent(100) })
+	if Use(1 << 20)(); limit() != before {
+		t.Errorf("without Limit, the limit is %d", limit())
+	}
 	Limit()
 	table, ok := Reserve(1<<20, 0)
 	forwarder := Use(3 << 20)
