@@ -51,17 +51,18 @@ func seeded(s *Schema, seed uint64) *Edits {
 	return s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
 }
 
-// wander edits an object n times, starting with an empty spec, and calls show with each edit, the previous object, which
-// is nil at first, and the description. Edits that the API server accepts accumulate.
-func wander(t testing.TB, s *Schema, edits *Edits, n int, show func(edited, old *unstructured.Unstructured, story string)) {
+// wander edits an object n times, starting with an empty spec, and calls show with the description of each edit, its result, the
+// previous object, which is nil at first, and what the API server answers. Edits that it accepts accumulate.
+func wander(t testing.TB, s *Schema, edits *Edits, n int, show func(story string, edited, old, admitted *unstructured.Unstructured, err error)) {
 	t.Helper()
 	var old *unstructured.Unstructured
 	spec := map[string]any{}
 	for range n {
 		next, story := edits.Next(spec)
 		edited := object(s, next)
-		show(edited, old, story)
-		if admitted, err := s.Admit(t.Context(), edited, old); err == nil {
+		admitted, err := s.Admit(t.Context(), edited, old)
+		show(story, edited, old, admitted, err)
+		if err == nil {
 			old, spec = admitted, admitted.Object["spec"].(map[string]any)
 		}
 	}
