@@ -333,8 +333,8 @@ olmv1: ready
 	@$(CLUSTER) olmv1 up
 endif
 
-# $(call load,IMAGE,NAME,DOCKERFILE,FLAGS) builds an image and loads it into the cluster, unless the cluster pulls it.
-load = $(if $(pulled),,@$(call LOCAL_BUILD,$(1),$(2),$(3),$(4)) && $(or $(LOAD_$(if $(KUBECONFIG),$(LOAD),local)),$(error LOAD is "$(LOAD)": set it to kind, k3d or push)))
+# $(call load,IMAGE,NAME,DOCKERFILE,FLAGS) builds an image unless dist/ has it, and loads it into the cluster, unless the cluster pulls it.
+load = $(if $(pulled),,@{ tar -xOf dist/$(2).tar manifest.json 2>&- | grep -qF '"$(1)"' || $(call LOCAL_BUILD,$(1),$(2),$(3),$(4)); } && $(or $(LOAD_$(if $(KUBECONFIG),$(LOAD),local)),$(error LOAD is "$(LOAD)": set it to kind, k3d or push)))
 LOAD_local = $(CLUSTER) load $(1) dist/$(2).tar
 LOAD_kind = kind load image-archive dist/$(2).tar
 LOAD_k3d = k3d image import dist/$(2).tar
