@@ -92,11 +92,13 @@ func (h *helm) rollback() error {
 	return r.Run(helmRelease)
 }
 
-func (h *helm) uninstall() error {
+func (h *helm) uninstall(ctx context.Context) error {
 	u := action.NewUninstall(h.Configuration)
 	u.IgnoreNotFound, u.WaitStrategy, u.Timeout = true, kube.StatusWatcherStrategy, helmTimeout
-	_, err := u.Run(helmRelease)
-	return err
+	if was, err := u.Run(helmRelease); err != nil || was == nil {
+		return err
+	}
+	return k.OperatorGone(ctx)
 }
 
 // From the release before, which is built from its sources, and back.
@@ -107,10 +109,10 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 	made := s.releases()
 	image, before := made.inWork.Operator, made.before
 	h := s.helm()
-	s.ReturnsOperator(image, func(context.Context) error { return h.uninstall() })
+	s.ReturnsOperator(image, h.uninstall)
 	s.Must(h.from(before.Source, before.Operator))
 
-	s.Must(errors.Join(h.uninstall(), k.InstallFrom(s.Ctx, before.Source, before.Operator))) // the former of a run that was interrupted
+	s.Must(errors.Join(h.uninstall(s.Ctx), k.InstallFrom(s.Ctx, before.Source, before.Operator))) // the former of a run that was interrupted
 	tookOver(s.Space, before.Operator)
 	if _, err := h.install(s.Ctx, 0); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Fatalf("without --take-ownership, Helm says of what kubectl applied: %v", err)
@@ -124,7 +126,7 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 	s.Serve("cache", m.Spec)
 	kept, stop := s.Filled("cache", int(*m.Spec.Size), 1000), s.Probes("cache", int(*m.Spec.Size))
 
-	s.Must(h.uninstall())
+	s.Must(h.uninstall(s.Ctx))
 	if image, err := k.OperatorImage(s.Ctx); image != "" || err != nil {
 		t.Errorf("Helm has removed the operator, and %q runs: %v", image, err)
 	}
@@ -177,7 +179,7 @@ func TestManifestAndChartUpgradeReturnAdoptAndRemoveTheOperatorWhileTheCacheServ
 	runs(root, image, 2)
 
 	// In a new namespace, with rights in this and in that of the cache only.
-	s.Must(h.uninstall())
+	s.Must(h.uninstall(s.Ctx))
 	s.Must(k.Uninstall(s.Ctx))
 	since := time.Now()
 	h.values["watchNamespaces"] = []any{cluster.OperatorNamespace, s.Namespace}

@@ -62,7 +62,8 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	t.Parallel()
 	s := monitored{space: newSpace(t), began: time.Now(), kinds: t.TempDir(), fired: map[string]string{}}
 	s.createCRDs()
-	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
+	operator := s.operatorPod()
+	s.Must(client.IgnoreNotFound(k.Delete(s.Ctx, &operator))) // it looks for the CRDs when it starts
 
 	store := s.Claim()
 	slabs := func(spec *v1beta1.MemcachedSpec) {

@@ -66,11 +66,6 @@ func (s *space) operatorPod() corev1.Pod {
 	return pods[0]
 }
 
-func (s *space) deletePod(pod corev1.Pod) {
-	s.Helper()
-	s.Must(client.IgnoreNotFound(k.Delete(s.Ctx, &pod)))
-}
-
 // process returns the identifier of the pod's process that has a name, or whose command begins with it. The nodes of the
 // local cluster are namespaces of this machine, so it is one of this machine's too; its control group is named after the pod.
 func (s *space) process(pod corev1.Pod, begins string) int {

@@ -50,7 +50,7 @@ func TestCommandsOfTheQuickstartKeepAllItems(t *testing.T) {
 		if s.Failed() {
 			s.Log(k.Describe(ctx, s.Namespace))
 		}
-		return errors.Join(k.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(s.Namespace)), s.helm().uninstall())
+		return errors.Join(k.DeleteAllOf(ctx, &v1beta1.Memcached{}, client.InNamespace(s.Namespace)), s.helm().uninstall(ctx))
 	})
 
 	steps, output := 0, ""

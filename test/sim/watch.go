@@ -48,10 +48,6 @@ type moved struct {
 	step           agentwire.ScalingStep
 }
 
-func newWatch(w *World) *watch {
-	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}, replaced: map[string]bool{}, moved: map[moved]bool{}}
-}
-
 // Deletes implements simtest.Watcher: it notes that an object is being deleted, by whom first.
 func (w *watch) Deletes(o client.Object, by simtest.By) {
 	if _, ok := w.ends[o.GetUID()]; !ok {

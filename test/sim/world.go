@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -92,7 +93,7 @@ func newWorldOf(cluster *simtest.Cluster, seed uint64) *World {
 		Cluster: cluster, seed: seed, began: cluster.Clock.Now(), happened: map[string]int{}, drifted: map[string]bool{},
 		defaultImage: simtest.Image(newest), resizing: resources.ResizeAll,
 	}
-	w.watch = newWatch(w)
+	w.watch = &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}, replaced: map[string]bool{}, moved: map[moved]bool{}}
 	w.Watcher, w.Misses = w.watch, func() bool { return w.forgetful || w.faulty(w.faults.misses) }
 	w.Lags = w.lag
 	w.start()

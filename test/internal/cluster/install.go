@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,20 @@ func (c *Cluster) OperatorReady(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// OperatorGone waits until the operator has stopped. It deletes the lease, for which the next one would wait: OLM and Helm take
+// the right to release it away while the operator stops.
+func (c *Cluster) OperatorGone(ctx context.Context) error {
+	err := Eventually(ctx, "the end of the operator", func(ctx context.Context) error {
+		pods, err := c.OperatorPods(ctx)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%d pods of it are there", len(pods))
+		}
+		return err
+	})
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "memcached-operator.cache.memcached-operator.io"}}
+	return errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, lease)))
 }
 
 // OperatorPods returns the pods of the operator.

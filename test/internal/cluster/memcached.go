@@ -202,15 +202,12 @@ func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason str
 			if e.Regarding.Kind != "Memcached" || e.Regarding.Name != key.Name {
 				continue
 			}
-			if e.Reason == reason && containsAll(e.Note, words) {
+			lacks := func(word string) bool { return !strings.Contains(e.Note, word) }
+			if e.Reason == reason && !slices.ContainsFunc(words, lacks) {
 				return nil
 			}
 			others = append(others, fmt.Sprintf("%s: %s", e.Reason, e.Note))
 		}
 		return fmt.Errorf("no event contains %q; there are %q", words, others)
 	})
-}
-
-func containsAll(text string, words []string) bool {
-	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }

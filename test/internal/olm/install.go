@@ -172,16 +172,7 @@ func (o OLM) Uninstall(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
 		return err
 	}
-	return cluster.Eventually(ctx, "the end of the operator", func(ctx context.Context) error {
-		pods, err := o.OperatorPods(ctx)
-		if err != nil {
-			return err
-		}
-		if len(pods) > 0 {
-			return fmt.Errorf("%d pods of it are there", len(pods))
-		}
-		return nil
-	})
+	return o.OperatorGone(ctx)
 }
 
 // Remove removes the operator, and the namespace with whatever is in it. Where nothing is installed it does nothing.
