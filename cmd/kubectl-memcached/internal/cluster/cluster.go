@@ -56,6 +56,8 @@ type Cluster struct {
 	Now    func() time.Time
 	// Flags select it, and the namespace, in commands that are printed, such as "-n shop --context=test".
 	Flags string
+	// Progress shows how many pods were queried.
+	Progress Progress
 }
 
 // kinds are those that the plugin uses. It names their resources itself, so it doesn't have to discover them.
@@ -157,7 +159,7 @@ func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]
 		}
 	}
 	answers := map[string]wire.Status{}
-	err := eachPod(pods, func(pod string) (func(), error) {
+	err := c.eachPod(pods, func(pod string) (func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 		defer cancel()
 		answer, err := c.Pods.AgentStatus(ctx, m.Namespace, pod)
@@ -171,13 +173,15 @@ func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]
 
 // eachPod queries pods at the same time, and keeps one answer after the other. It returns the first error. If the user may not query
 // the first pod, it doesn't try the others.
-func eachPod(pods []string, query func(pod string) (keep func(), err error)) (first error) {
+func (c *Cluster) eachPod(pods []string, query func(pod string) (keep func(), err error)) (first error) {
 	var (
 		lock  sync.Mutex
 		wait  sync.WaitGroup
 		slots = make(chan struct{}, agentQueries)
 	)
+	c.Progress.add(0, len(pods))
 	ask := func(pod string) error {
+		defer c.Progress.add(1, 0)
 		keep, err := query(pod)
 		lock.Lock()
 		defer lock.Unlock()
@@ -191,6 +195,7 @@ func eachPod(pods []string, query func(pod string) (keep func(), err error)) (fi
 	for i, pod := range pods {
 		if i == 0 {
 			if apierrors.IsForbidden(ask(pod)) {
+				c.Progress.add(len(pods)-1, 0)
 				break
 			}
 			continue
@@ -203,4 +208,23 @@ func eachPod(pods []string, query func(pod string) (keep func(), err error)) (fi
 	}
 	wait.Wait()
 	return first
+}
+
+// Progress counts queried pods on a line that it erases when all were queried. Agents that don't answer take a while.
+type Progress struct {
+	Out io.Writer
+
+	lock      sync.Mutex
+	done, all int
+}
+
+func (p *Progress) add(done, all int) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.done, p.all = p.done+done, p.all+all; p.done < p.all {
+		fmt.Fprintf(p.Out, "\rQueried %d of %d pods", p.done, p.all)
+		return
+	}
+	p.done, p.all = 0, 0
+	fmt.Fprint(p.Out, "\r\x1b[K")
 }

@@ -75,7 +75,7 @@ func (c *Cluster) Metrics(ctx context.Context, shards []screen.Place) (map[scree
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			err := eachPod(names, func(pod string) (func(), error) {
+			err := c.eachPod(names, func(pod string) (func(), error) {
 				ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 				defer cancel()
 				text, err := c.Pods.Metrics(ctx, namespace, pod)

@@ -27,7 +27,7 @@ func (c *Cluster) Sample(ctx context.Context, m *v1beta1.Memcached) (keys [][][]
 			pods, ordinals[s.PodName] = append(pods, s.PodName), ordinal
 		}
 	}
-	return keys, eachPod(pods, func(pod string) (func(), error) {
+	return keys, c.eachPod(pods, func(pod string) (func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, 2*agentTimeout)
 		defer cancel()
 		var out bytes.Buffer

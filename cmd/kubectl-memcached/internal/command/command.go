@@ -135,6 +135,7 @@ func (p *plugin) at(name string) (*cluster.Cluster, client.ObjectKey, error) {
 	if p.dryRun {
 		c.Client = client.NewDryRunClient(c.Client)
 	}
+	c.Progress.Out = p.progress
 	c.Flags = "-n " + namespace
 	for _, flag := range [][2]string{{"kubeconfig", *p.flags.KubeConfig}, {"context", *p.flags.Context}, {"cluster", *p.flags.ClusterName}, {"server", *p.flags.APIServer}} {
 		if flag[1] != "" {

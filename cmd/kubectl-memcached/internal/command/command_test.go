@@ -340,6 +340,21 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	}
 }
 
+func TestSlowVerbsShowTheirProgress(t *testing.T) {
+	w := newWorld(t)
+	w.createBusy("default", "cache", 128)
+	w.pods.err = context.DeadlineExceeded
+	for verb, want := range map[string]string{"status": "\rQueried 0 of 128 pods\r", "size": "\rQueried 127 of 128 pods\r\x1b[K", "clients": "Querying cache-0\nQuerying cache-1\n"} {
+		if w.run(verb, "cache"); !strings.Contains(w.progress.String(), want) {
+			t.Errorf("the progress of %s is %q", verb, w.progress.String())
+		}
+	}
+	w.pods.err = cannot("create", "", "pods/portforward", "cache-0-x")
+	if w.run("status", "cache"); w.progress.String() != "\rQueried 0 of 128 pods\rQueried 1 of 128 pods\r\x1b[K" {
+		t.Errorf("the progress of what is denied is %q", w.progress.String())
+	}
+}
+
 func TestStatusShowsTheLastBackupOfTheMemcached(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")

@@ -70,6 +70,7 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 			failed = errors.Join(failed, err)
 			continue
 		}
+		fmt.Fprintf(p.progress, "Querying %s\n", s.Name)
 		var answer bytes.Buffer
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		err = c.Pods.Agent(ctx, m.Namespace, s.PodName, &answer, command...)

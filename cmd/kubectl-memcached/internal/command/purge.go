@@ -61,6 +61,7 @@ func (p *plugin) requestPurge(ctx context.Context, c *cluster.Cluster, m *v1beta
 	if err := c.AnnotateMemcached(ctx, key, v1beta1.AnnotationPurge, value); err != nil {
 		return nil, err
 	}
+	fmt.Fprintln(p.progress, "Waiting for the operator")
 	for {
 		m, err := c.Memcached(ctx, key)
 		if err != nil {

@@ -31,7 +31,6 @@ It needs the permission to create pods/exec, which the role edit includes, and r
 			case n != servers:
 				return fmt.Errorf("%s has %d shards, and %d servers in status.servers: try again when the change of spec.size is complete", m.Name, n, servers)
 			}
-			fmt.Fprintf(p.progress, "Reading keys of %d shards\n", len(m.Status.Shards))
 			keys, err := c.Sample(cmd.Context(), m)
 			if err != nil && isEmpty(keys) {
 				return err

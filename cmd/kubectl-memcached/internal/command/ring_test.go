@@ -76,8 +76,8 @@ func TestRingOfTheClients(t *testing.T) {
 		t.Errorf("got %+v, %v", read, err)
 	}
 
-	if want := "Reading keys of 2 shards\nComparing the keys with 7 spellings of the servers\n"; w.progress.String() != want {
-		t.Errorf("the progress is %s", w.progress.String())
+	if want := "\rQueried 0 of 2 pods\rQueried 1 of 2 pods\r\x1b[KComparing the keys with 7 spellings of the servers\n"; w.progress.String() != want {
+		t.Errorf("the progress is %q", w.progress.String())
 	}
 	agreed := w.pods.sample
 	w.pods.sample = func(pod string) (string, error) { w.interrupt(); return agreed(pod) }

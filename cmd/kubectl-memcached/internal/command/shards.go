@@ -114,6 +114,7 @@ func (p *plugin) restartShard(ctx context.Context, c *cluster.Cluster, m *v1beta
 		fmt.Fprintf(p.streams.Out, "%s restarts\n", s.Name)
 		return nil
 	}
+	fmt.Fprintf(p.progress, "Waiting for %s\n", s.Name)
 	for {
 		if m, err = c.Memcached(ctx, client.ObjectKeyFromObject(m)); err != nil {
 			return err

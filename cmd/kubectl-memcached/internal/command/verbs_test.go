@@ -53,6 +53,9 @@ func TestRestartWaitsForEachShard(t *testing.T) {
 	if got := w.annotation("cache-0-a", v1beta1.AnnotationRestart); got != stamped || w.looks != 4 {
 		t.Errorf("the annotation is %q after %d looks", got, w.looks)
 	}
+	if w.progress.String() != "Waiting for cache-0\nWaiting for cache-1\n" {
+		t.Errorf("the progress is %q", w.progress.String())
+	}
 }
 
 func TestRestartIsBounded(t *testing.T) {
@@ -197,7 +200,7 @@ func TestPurgeDeletesOnlyWithConfirmation(t *testing.T) {
 			if got := request(); got != c.request {
 				t.Errorf("the annotation is %q", got)
 			}
-			if progress := w.progress.String(); strings.Contains(c.err, "waiting") && progress != "cache: "+c.err+"\n" {
+			if progress := w.progress.String(); strings.Contains(c.err, "waiting") && progress != "Waiting for the operator\ncache: "+c.err+"\n" {
 				t.Errorf("the progress is %q", progress)
 			}
 		})
