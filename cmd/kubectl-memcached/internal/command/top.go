@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,11 +54,9 @@ It needs the permission to create pods/portforward, which the role edit includes
 				return err
 			}
 			watch := isTerminal(p.streams.Out) && format == ""
-			t := topScreen{c: c, key: key, limit: func() int {
-				if limit > 0 {
-					return limit
-				}
-				return linesOf(p.streams.Out)
+			t := topScreen{c: c, key: key, size: func() (shards, width int) {
+				shards, width = sizeOf(p.streams.Out)
+				return cmp.Or(limit, shards), width
 			}}
 			return p.show(cmd.Context(), &format, watch, func(ctx context.Context) (shown, screen.State, error) {
 				windows := 1
@@ -83,21 +82,21 @@ It needs the permission to create pods/portforward, which the role edit includes
 	return cmd
 }
 
-// linesOf returns how many shards a terminal has lines for.
-func linesOf(out io.Writer) int {
+// sizeOf returns how many shards a terminal has lines for, and how wide it is.
+func sizeOf(out io.Writer) (shards, width int) {
 	if file, ok := out.(*os.File); ok {
-		if _, height, err := term.GetSize(int(file.Fd())); err == nil {
-			return max(1, height-besideShards)
+		if width, height, err := term.GetSize(int(file.Fd())); err == nil {
+			return max(1, height-besideShards), width
 		}
 	}
-	return topLines
+	return topLines, 0
 }
 
 // topScreen is what top has read.
 type topScreen struct {
-	c     *cluster.Cluster
-	key   client.ObjectKey
-	limit func() int
+	c    *cluster.Cluster
+	key  client.ObjectKey
+	size func() (shards, width int)
 
 	places  []screen.Place
 	more    int64
@@ -128,7 +127,7 @@ func (t *topScreen) look(ctx context.Context) error {
 // choose chooses complete Memcacheds, of which at least one is shown.
 func (t *topScreen) choose(ctx context.Context) error {
 	var all []v1beta1.Memcached
-	limit := t.limit()
+	limit, _ := t.size()
 	if t.key.Name == "" {
 		var err error
 		if all, t.more, err = t.c.FirstMemcacheds(ctx, t.key.Namespace, limit); err != nil {
@@ -155,5 +154,7 @@ func (t *topScreen) choose(ctx context.Context) error {
 }
 
 func (t *topScreen) screen() screen.Top {
-	return screen.NewTop(t.places, t.samples, t.key.Namespace == metav1.NamespaceAll, t.more, t.omitted)
+	s := screen.NewTop(t.places, t.samples, t.key.Namespace == metav1.NamespaceAll, t.more, t.omitted)
+	_, s.Width = t.size()
+	return s
 }

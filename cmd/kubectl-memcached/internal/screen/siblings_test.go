@@ -3,6 +3,7 @@ package screen
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,5 +35,16 @@ func TestDeviatingSiblings(t *testing.T) {
 		if got := Deviating(c.windows); !slices.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestLinesOfTopDoNotWrap(t *testing.T) {
+	top := NewTop([]Place{{"team", "cache", "cache-0", "cache-0-a"}}, nil, false, 1, nil)
+	wide := top.Text()
+	if top.Width = 9; top.Text() != "SHARD    \ncache-0  \n1 Memcached is not shown: name a namespace with -n, or raise --limit\n" {
+		t.Errorf("got %q", top.Text())
+	}
+	if top.Width = strings.Index(wide, "\n"); top.Text() != wide {
+		t.Errorf("got %q", top.Text())
 	}
 }

@@ -23,6 +23,8 @@ type Top struct {
 	More int64 `json:"more,omitempty"`
 	// Omitted says in sentences what couldn't be read, and why.
 	Omitted []string `json:"omitted,omitempty"`
+	// Width is that of the terminal, in which a line that wraps moves the first ones off the screen. 0 is none.
+	Width int `json:"-"`
 
 	namespaces bool
 }
@@ -147,8 +149,8 @@ func busy(s Place, samples []Sample, ago int) Busy {
 
 // Text returns the screen for a terminal.
 func (t Top) Text() string {
-	var out strings.Builder
-	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	var out, table strings.Builder
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) {
 		if !t.namespaces {
 			cells = cells[1:]
@@ -165,6 +167,12 @@ func (t Top) Text() string {
 			written(b.CPU, "%.2f"), b.deviations())
 	}
 	_ = tw.Flush() // to a strings.Builder
+	for line := range strings.Lines(table.String()) {
+		if t.Width > 0 && len(line) > t.Width+len("\n") {
+			line = line[:t.Width] + "\n"
+		}
+		out.WriteString(line)
+	}
 	if t.More > 0 {
 		fmt.Fprintf(&out, "%s not shown: name a namespace with -n, or raise --limit\n", isOrAre(t.More))
 	}
