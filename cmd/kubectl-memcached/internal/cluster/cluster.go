@@ -160,15 +160,39 @@ func (c *Cluster) agents(ctx context.Context, m *v1beta1.Memcached) (map[string]
 	}
 	answers := map[string]wire.Status{}
 	err := c.eachPod(pods, func(pod string) (func(), error) {
-		ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-		defer cancel()
-		answer, err := c.Pods.AgentStatus(ctx, m.Namespace, pod)
-		if err != nil {
-			err = fmt.Errorf("querying the agent in pod %s: %w", pod, err)
-		}
+		answer, err := c.AgentStatus(ctx, m.Namespace, pod)
 		return func() { answers[pod] = answer }, err
 	})
 	return answers, err
+}
+
+// AgentStatus returns what the agent of a pod answers.
+func (c *Cluster) AgentStatus(ctx context.Context, namespace, pod string) (status wire.Status, err error) {
+	err = queryAgent(ctx, agentTimeout, namespace, pod, func(ctx context.Context) error {
+		status, err = c.Pods.AgentStatus(ctx, namespace, pod)
+		return err
+	})
+	return status, err
+}
+
+// Agent runs a command of the agent in a pod, and copies what it prints.
+func (c *Cluster) Agent(ctx context.Context, timeout time.Duration, namespace, pod string, out io.Writer, args ...string) error {
+	return queryAgent(ctx, timeout, namespace, pod, func(ctx context.Context) error { return c.Pods.Agent(ctx, namespace, pod, out, args...) })
+}
+
+// queryAgent bounds a query of an agent, and names its pod in the error.
+func queryAgent(ctx context.Context, timeout time.Duration, namespace, pod string, query func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := query(bounded)
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && errors.As(err, &network) && network.Timeout(): // as the error of a context is
+		return fmt.Errorf("the agent in pod %s in namespace %s didn't answer within %s: check the pod, its node and the network", pod, namespace, timeout)
+	}
+	return fmt.Errorf("querying the agent in pod %s in namespace %s: %w", pod, namespace, err)
 }
 
 // eachPod queries pods at the same time, and keeps one answer after the other. It returns the first error. If the user may not query

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -40,7 +39,7 @@ func (p *pods) Agent(ctx context.Context, namespace, pod string, out io.Writer, 
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: out, Stderr: &message})
 	var exit exec.CodeExitError
 	if errors.As(err, &exit) && message.Len() > 0 {
-		return fmt.Errorf("the agent in pod %s: %s", pod, strings.TrimSpace(message.String()))
+		return errors.New(strings.TrimSpace(message.String()))
 	}
 	if err != nil {
 		return asRejection(err)

@@ -76,11 +76,13 @@ func (c *Cluster) Metrics(ctx context.Context, shards []screen.Place) (map[scree
 		wait.Go(func() {
 			defer func() { <-slots }()
 			err := c.eachPod(names, func(pod string) (func(), error) {
-				ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-				defer cancel()
-				text, err := c.Pods.Metrics(ctx, namespace, pod)
+				var text string
+				err := queryAgent(ctx, agentTimeout, namespace, pod, func(ctx context.Context) (err error) {
+					text, err = c.Pods.Metrics(ctx, namespace, pod)
+					return err
+				})
 				if err != nil {
-					return nil, fmt.Errorf("reading the metrics of pod %s in namespace %s: %w", pod, namespace, err)
+					return nil, err
 				}
 				sample := screen.NewSample(text, c.Now())
 				return func() {

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
-	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -69,17 +68,6 @@ func (c *Cluster) HasRestarted(ctx context.Context, key client.ObjectKey, contai
 		return false // reading its log says why
 	}
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container && s.RestartCount > 0 })
-}
-
-// AgentStatus returns what the agent of a pod answers.
-func (c *Cluster) AgentStatus(ctx context.Context, namespace, pod string) (wire.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-	defer cancel()
-	status, err := c.Pods.AgentStatus(ctx, namespace, pod)
-	if err != nil {
-		return status, fmt.Errorf("querying the agent in pod %s: %w", pod, err)
-	}
-	return status, nil
 }
 
 // objects returns all of a kind. A namespace can have many events of others.

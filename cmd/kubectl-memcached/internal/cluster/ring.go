@@ -28,10 +28,8 @@ func (c *Cluster) Sample(ctx context.Context, m *v1beta1.Memcached) (keys [][][]
 		}
 	}
 	return keys, c.eachPod(pods, func(pod string) (func(), error) {
-		ctx, cancel := context.WithTimeout(ctx, 2*agentTimeout)
-		defer cancel()
 		var out bytes.Buffer
-		err := c.Pods.Agent(ctx, m.Namespace, pod, &out, "sample")
+		err := c.Agent(ctx, 2*agentTimeout, m.Namespace, pod, &out, "sample")
 		if err != nil && strings.Contains(err.Error(), "agent install") {
 			err = fmt.Errorf("the agent in pod %s is of a release before 1.1.0, and has no sample of the keys: update the operator, and wait until it has updated the shards", pod)
 		}

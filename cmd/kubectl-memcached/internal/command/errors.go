@@ -133,7 +133,7 @@ func explanation(err error) string {
 		return err.Error() + ": it was deleted a moment ago; try again"
 	case apierrors.IsNotFound(err):
 		return err.Error() + ": \"kubectl memcached status -A\" lists all Memcacheds"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &network) && network.Timeout(): // as the error of a context is
 		return err.Error() + ": check the network, or raise --request-timeout"
 	}
 	return err.Error()

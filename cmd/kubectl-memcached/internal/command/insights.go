@@ -72,9 +72,7 @@ func (p *plugin) ask(ctx context.Context, args []string, timeout time.Duration, 
 		}
 		fmt.Fprintf(p.progress, "Querying %s\n", s.Name)
 		var answer bytes.Buffer
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		err = c.Pods.Agent(ctx, m.Namespace, s.PodName, &answer, command...)
-		cancel()
+		err = c.Agent(ctx, timeout, m.Namespace, s.PodName, &answer, command...)
 		if _, isDenied := missingRight(err); isDenied {
 			return err
 		} else if err != nil {

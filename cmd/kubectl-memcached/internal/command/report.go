@@ -35,6 +35,7 @@ type archive struct {
 	zip      *zip.Writer
 	size     int
 	progress io.Writer
+	bounded  func(context.Context) (context.Context, context.CancelFunc)
 	result   reportResult
 	// denied are the groups of files that the user may not read.
 	denied map[string]bool
@@ -84,7 +85,7 @@ manifest.txt in the file names it.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			a := archive{progress: p.progress, denied: map[string]bool{}, result: reportResult{File: file}}
+			a := archive{progress: p.progress, bounded: p.bounded, denied: map[string]bool{}, result: reportResult{File: file}}
 			if err := a.writeTo(file, func() { a.fill(ctx, c, m, operator) }); err != nil {
 				return fmt.Errorf("writing the report: %w", err)
 			}
@@ -138,10 +139,13 @@ func (a *archive) add(ctx context.Context, group, name string, read func(context
 		return
 	}
 	fmt.Fprintf(a.progress, "reading %s\n", name)
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	bounded, cancel := a.bounded(ctx)
 	defer cancel()
-	content, err := read(ctx)
+	content, err := read(bounded)
 	content = screen.RedactText(content)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errors.New("not read in time: raise --timeout")
+	}
 	if err == nil && a.size+len(content) > maxReport {
 		err = fmt.Errorf("the report would be larger than %d MiB", maxReport>>20)
 	}

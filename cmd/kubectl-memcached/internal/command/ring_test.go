@@ -104,11 +104,11 @@ func TestRingOfWhatCanBeRead(t *testing.T) {
 		return all(pod)
 	}
 	w.want(w.run("ring", "cache"), exitNotReady, "Not compared: the addresses of the pods: bob lacks the permission to list pods in namespace default", "")
-	w.want(0, 0, "Not compared: the keys of all shards: memcached is not serving", "")
+	w.want(0, 0, "Not compared: the keys of all shards: querying the agent in pod cache-1-b in namespace default: memcached is not serving", "")
 	w.pods.sample = func(string) (string, error) { return "", cannot("create", "", "pods/exec", "cache-0-a") }
 	w.want(w.run("ring", "cache"), exitDenied, "", "bob lacks the permission to create pods/exec in namespace default")
 	w.pods.sample = func(string) (string, error) {
-		return "", errors.New("the agent in pod cache-0-a: usage:\n  agent install DIR")
+		return "", errors.New("usage:\n  agent install DIR")
 	}
 	w.want(w.run("ring", "cache"), exitFailed, "", "of a release before 1.1.0")
 	w.pods.sample = func(string) (string, error) { return "?\n", nil }

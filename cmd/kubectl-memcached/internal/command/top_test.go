@@ -125,7 +125,7 @@ func TestSizeSaysWhatIsMissing(t *testing.T) {
 		}
 		return "memcached_agent_recommended_memory_bytes{reason=\"Unused\"} 33554432\n", nil
 	}
-	w.want(w.run("size", "cache"), 0, "Not shown  metrics: reading the metrics of pod cache-1-b in namespace default: context deadline exceeded", "")
+	w.want(w.run("size", "cache"), 0, "Not shown  metrics: the agent in pod cache-1-b in namespace default didn't answer within 5s: check the pod, its node and the network\n", "")
 	w.want(w.run("size", "cache", "-o", "json"), 0, `"reason": "Unused"`, "")
 	w.want(w.run("status", "cache"), 0, "default/cache is Running", "")
 	w.pods.metrics = func(_, pod string) (string, error) { return "", cannot("create", "", "pods/portforward", pod) }

@@ -3,6 +3,8 @@ package command
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -370,8 +372,10 @@ func TestAgentsAreAskedByShard(t *testing.T) {
 	}
 	*w.pods.commands = nil
 	w.pods.err = errors.New("memcached is not serving")
-	w.want(w.run("clients", "cache"), exitFailed, "", "memcached is not serving\nmemcached is not serving")
+	w.want(w.run("clients", "cache"), exitFailed, "", "cache-0-a in namespace default: memcached is not serving\nquerying the agent in pod cache-1-b in namespace default: memcached is not serving\n")
 	if len(*w.pods.commands) != 2 {
 		t.Errorf("one that fails prevents the other: %q", *w.pods.commands)
 	}
+	w.pods.err = fmt.Errorf("reading: %w", os.ErrDeadlineExceeded) // as a WebSocket does
+	w.want(w.run("clients", "cache", "0"), exitFailed, "", "the agent in pod cache-0-a in namespace default didn't answer within 15s: check the pod, its node and the network\n")
 }
