@@ -70,7 +70,7 @@ var uses = []use{
 		s.Must(k.List(s.Ctx, &all, client.InNamespace(s.Namespace)))
 		return k.Complete(s.Ctx, &all.Items[0], nil)
 	}},
-	{args: "move cache 1", rights: "get memcacheds, patch pods", says: "cache-1 moves off node", effect: func(s *space) error {
+	{args: "move cache 1", rights: "get memcacheds, patch pods", says: "cache-1 moves to another node", effect: func(s *space) error {
 		s.Await("cache", "the move", func(m *v1beta1.Memcached) error { // which no other node has room for
 			if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node") {
 				return fmt.Errorf("the update is %+v", u)
@@ -79,7 +79,7 @@ var uses = []use{
 		})
 		return nil
 	}},
-	{args: "move cache 1 --cancel", rights: "get memcacheds, patch pods", says: "cache-1 stays"},
+	{args: "move cache 1 --cancel", rights: "get memcacheds, patch pods", says: "cache-1 keeps its pod"},
 }
 
 func isPaused(want bool) func(*space) error {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -267,6 +268,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no operator": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "memcacheds"}, "cache", "404 page not found", 0, true),
 			[]string{"status", "cache"}, exitFailed, "install it"},
 		"no answer":                {context.DeadlineExceeded, []string{"status", "cache"}, exitFailed, "raise --request-timeout"},
+		"no API server":            {&url.Error{Op: "Get", URL: "https://localhost", Err: errors.New("connection refused")}, []string{"status", "cache"}, exitFailed, "connection refused: check the network, and the cluster"},
+		"an expired login":         {apierrors.NewUnauthorized("Unauthorized"), []string{"status", "cache"}, exitFailed, "log in to the cluster again"},
 		"an unknown verb":          {nil, []string{"stats"}, exitUsage, `unknown command "stats"`},
 		"an unknown flag":          {nil, []string{"status", "--what"}, exitUsage, "unknown flag"},
 		"too many arguments":       {nil, []string{"status", "a", "b"}, exitUsage, "accepts at most 1 arg"},

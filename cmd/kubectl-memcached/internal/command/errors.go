@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -123,6 +124,7 @@ func explanation(err error) string {
 	var (
 		status  apierrors.APIStatus
 		network net.Error
+		request *url.Error
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -135,6 +137,10 @@ func explanation(err error) string {
 		return err.Error() + ": \"kubectl memcached status -A\" lists all Memcacheds"
 	case errors.As(err, &network) && network.Timeout(): // as the error of a context is
 		return err.Error() + ": check the network, or raise --request-timeout"
+	case errors.As(err, &request): // of the API server
+		return err.Error() + ": check the network, and the cluster that --context or the kubeconfig names"
+	case apierrors.IsUnauthorized(err):
+		return err.Error() + ": log in to the cluster again, or check the user in the kubeconfig"
 	}
 	return err.Error()
 }

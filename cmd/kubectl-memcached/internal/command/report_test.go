@@ -109,7 +109,7 @@ func TestReportContainsNoSecrets(t *testing.T) {
 			}
 		}
 	}
-	w.want(w.run("report", "cache", "-f", file), exitFailed, "", "file exists")
+	w.want(w.run("report", "cache", "-f", file), exitFailed, "", "file exists\n")
 	w.want(w.run("report", "cache", "-f", file+"2", "--timeout", "0s"), 0, "Omitted  pods.yaml: not read in time: raise --timeout\n", "")
 	file = filepath.Join(t.TempDir(), "cache.zip")
 	w.want(w.run("report", "cache", "-f", file, "-o", "xml"), exitUsage, "", "use json or yaml")

@@ -153,14 +153,14 @@ By hand, you set the annotation ` + v1beta1.AnnotationMove + ` of the shard's po
 			if err != nil {
 				return err
 			}
-			value, done := stamp(c.Now()), "%s moves off node %s: \"kubectl memcached why %s %s\" shows the progress\n"
+			value, done := stamp(c.Now()), "%s moves to another node: \"kubectl memcached why %s %s\" shows the progress\n"
 			if cancel {
-				value, done = "", "%s stays on node %s, unless its move has begun: \"kubectl memcached why %s %s\" shows it\n"
+				value, done = "", "%s keeps its pod, unless its move has begun: \"kubectl memcached why %s %s\" shows it\n"
 			}
 			if err := c.AnnotatePod(cmd.Context(), client.ObjectKey{Namespace: m.Namespace, Name: s.PodName}, v1beta1.AnnotationMove, value); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.streams.Out, done, s.Name, s.NodeName, m.Name, c.Flags)
+			fmt.Fprintf(p.streams.Out, done, s.Name, m.Name, c.Flags)
 			return nil
 		},
 	}

@@ -91,11 +91,11 @@ func TestMoveSetsTheAnnotation(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache")
 	w.createPods()
-	w.want(w.run("move", "cache", "0"), 0, "cache-0 moves off node : \"kubectl memcached why cache -n default\"", "")
+	w.want(w.run("move", "cache", "0"), 0, "cache-0 moves to another node: \"kubectl memcached why cache -n default\"", "")
 	if got := w.annotation("cache-0-a", v1beta1.AnnotationMove); got != stamped {
 		t.Errorf("the annotation is %q", got)
 	}
-	w.want(w.run("move", "cache", "0", "--cancel"), 0, "cache-0 stays", "")
+	w.want(w.run("move", "cache", "0", "--cancel"), 0, "cache-0 keeps its pod", "")
 	if _, has := simtest.Get[*corev1.Pod](w.api, "cache-0-a").Annotations[v1beta1.AnnotationMove]; has {
 		t.Error("the annotation is still there")
 	}
