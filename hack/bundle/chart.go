@@ -142,7 +142,7 @@ func chartMetadata(r release, csv *v1alpha1.ClusterServiceVersion) map[string]an
 
 // chartSchema returns the JSON schema of the values. Their defaults have their types.
 func chartSchema(values []chartValue) map[string]any {
-	properties := map[string]any{"global": map[string]any{}} // Helm adds it to a chart that another one contains
+	properties := map[string]any{"global": map[string]any{}, "enabled": map[string]any{}} // to a chart that another one contains, Helm passes them
 	groups := map[string]map[string]any{"": properties}
 	for _, v := range values {
 		schema := map[string]any{"description": v.what, "type": "object"}

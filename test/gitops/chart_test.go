@@ -142,7 +142,7 @@ func TestValuesOfTheChart(t *testing.T) {
 			"name: WATCH_NAMESPACE\n          value: \"a,b\""}, []string{"kind: ClusterRole\nmetadata:\n  name: test-manager-role\n", "kind: ClusterRoleBinding\nmetadata:\n  name: test-manager-rolebinding\n"}},
 		"a policy":                 {"networkPolicy: {enabled: true}", []string{"kind: NetworkPolicy\nmetadata:\n  name: test-controller-manager\n"}, nil},
 		"no CRDs":                  {"crds: {enabled: false}", nil, []string{"CustomResourceDefinition"}},
-		"a release with its names": {"global: {}", []string{"name: test-controller-manager\n  namespace: here\n"}, []string{system, "NetworkPolicy\n"}},
+		"a release with its names": {"{global: {}, enabled: true}", []string{"name: test-controller-manager\n  namespace: here\n"}, []string{system, "NetworkPolicy\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := rendered(t, "test", "here", test.values)
