@@ -13,7 +13,7 @@
 // A restore and the replacement of a shard exclude each other, as do two restores into a
 // common shard. Each announces its start in its status and then reads the other's from the
 // API server: an update names the shard that it replaces next, a restore is Running. An
-// update waits for a restore that is Running. A restore that has no Job yet withdraws: it
+// update waits for a restore that is Running. A restore without a Job that is blocked
 // becomes Pending again. So an announced update is first, and the two never wait for each
 // other.
 package restore

@@ -134,7 +134,7 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 	}
 	switch u.Gate {
 	case "", v1beta1.GateShardInTransition, v1beta1.GateRestoreRunning, v1beta1.GateEmptyStartNotAnnounced:
-		return transfer.WithdrawFor(v1beta1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
+		return transfer.WaitFor(v1beta1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func itemsMoving(obs *observation) *transfer.Blocker {
 		steps = append(steps, v1beta1.ScalingPublishing, v1beta1.ScalingWaiting)
 	}
 	if s := m.Status.Scaling; s != nil && slices.Contains(steps, s.Step) {
-		return transfer.WithdrawFor(v1beta1.ReasonItemsMoving, "waiting until items have moved between the shards of Memcached %s, as its status.scaling says", m.Name)
+		return transfer.WaitFor(v1beta1.ReasonItemsMoving, "waiting until items have moved between the shards of Memcached %s, as its status.scaling says", m.Name)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func otherRestore(obs *observation) *transfer.Blocker {
 	for _, o := range obs.others {
 		waits := o.Status.Phase == v1beta1.TransferPending && o.Status.Reason() == v1beta1.ReasonRestoreRunning && obs.restore.Status.Phase != v1beta1.TransferRunning
 		if overlap(o.Spec.Shards, obs.restore.Spec.Shards) && (o.IsActive(obs.Now) || waits && isOlder(o, obs.restore)) {
-			return transfer.WithdrawFor(v1beta1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
+			return transfer.WaitFor(v1beta1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
 		}
 	}
 	return nil

@@ -95,7 +95,6 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		starts kind = iota
 		fails
 		waits
-		withdraws
 	)
 	shards := func(shards ...int32) func(*observation) {
 		return func(obs *observation) { obs.restore.Spec.Shards = shards }
@@ -143,26 +142,26 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"another restore fills the Memcached": {edits{filledBy("first", v1beta1.TransferRunning)}, waits, v1beta1.ReasonBootstrapping, "MemcachedRestore first"},
 		"another restore has filled it":       {edits{filledBy("first", v1beta1.TransferComplete)}, starts, "", ""},
 		"it fills the Memcached":              {edits{filledBy("again", v1beta1.TransferRunning)}, starts, "", ""},
-		"a shard is replaced":                 {edits{replaces("")}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"a shard is in transition":            {edits{replaces(v1beta1.GateShardInTransition)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"an update waits for restores":        {edits{replaces(v1beta1.GateRestoreRunning)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
-		"an update announces an empty start":  {edits{replaces(v1beta1.GateEmptyStartNotAnnounced)}, withdraws, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"a shard is replaced":                 {edits{replaces("")}, waits, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"a shard is in transition":            {edits{replaces(v1beta1.GateShardInTransition)}, waits, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for restores":        {edits{replaces(v1beta1.GateRestoreRunning)}, waits, v1beta1.ReasonShardReplaced, "shard cache-1"},
+		"an update announces an empty start":  {edits{replaces(v1beta1.GateEmptyStartNotAnnounced)}, waits, v1beta1.ReasonShardReplaced, "shard cache-1"},
 		"an update waits for its window":      {edits{replaces(v1beta1.GateOutsideMaintenanceWindow)}, starts, "", ""},
 		"an update is paused":                 {edits{replaces(v1beta1.GatePaused)}, starts, "", ""},
 		"an update failed":                    {edits{replaces(v1beta1.GateUpdateFailed)}, starts, "", ""},
 		"a shard restarts in its pod":         {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1beta1.UpdateRestart }}, starts, "", ""},
-		"items are compared":                  {edits{moves(v1beta1.ScalingPublishing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
-		"clients get the new list":            {edits{moves(v1beta1.ScalingWaiting)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
-		"moved items are deleted":             {edits{moves(v1beta1.ScalingClosing)}, withdraws, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"items are compared":                  {edits{moves(v1beta1.ScalingPublishing)}, waits, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"clients get the new list":            {edits{moves(v1beta1.ScalingWaiting)}, waits, v1beta1.ReasonItemsMoving, "status.scaling"},
+		"moved items are deleted":             {edits{moves(v1beta1.ScalingClosing)}, waits, v1beta1.ReasonItemsMoving, "status.scaling"},
 		"a lost shard waits for no client": {edits{moves(v1beta1.ScalingWaiting), func(obs *observation) {
 			obs.restore.Annotations = map[string]string{annotations.Refills: "cache-0"}
 		}}, starts, "", ""},
 		"items are copied":                      {edits{moves(v1beta1.ScalingCopying)}, starts, "", ""},
 		"items have moved":                      {edits{moves(v1beta1.ScalingFinishing)}, starts, "", ""},
-		"another restore is running":            {edits{another(v1beta1.TransferRunning, "")}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"another restore is running":            {edits{another(v1beta1.TransferRunning, "")}, waits, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
 		"another one into other shards":         {edits{another(v1beta1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
-		"another one into a common shard":       {edits{another(v1beta1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
-		"an older one waits for a restore":      {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning)}, withdraws, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"another one into a common shard":       {edits{another(v1beta1.TransferRunning, "", 0, 1), shards(1)}, waits, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"an older one waits for a restore":      {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning)}, waits, v1beta1.ReasonRestoreRunning, "MemcachedRestore other"},
 		"an older one waits for something else": {edits{another(v1beta1.TransferPending, v1beta1.ReasonShardsStarting)}, starts, "", ""},
 		"a newer one waits for a restore": {edits{another(v1beta1.TransferPending, v1beta1.ReasonRestoreRunning), func(obs *observation) {
 			obs.others[0].CreationTimestamp = metav1.NewTime(now.Add(time.Second))
@@ -175,8 +174,6 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 			got, b := starts, obs.Blocker()
 			switch {
 			case b == nil:
-			case b.Withdraws:
-				got = withdraws
 			case b.Transient:
 				got = waits
 			default:

@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
@@ -82,9 +81,6 @@ type Blocker struct {
 	// Missing is true when it is transient, and an object that the transfer names doesn't exist. The transfer waits for it as
 	// long as a pod waits for a claim or a Secret.
 	Missing bool
-	// Withdraws is true when a transfer that is Running, but has no Job, becomes Pending again,
-	// so that its blocker doesn't wait for the transfer in turn.
-	Withdraws bool
 }
 
 // Reject returns a blocker that fails the transfer.
@@ -101,13 +97,6 @@ func WaitFor(reason, format string, args ...any) *Blocker {
 func WaitForMissing(reason, format string, args ...any) *Blocker {
 	b := WaitFor(reason, format, args...)
 	b.Missing = true
-	return b
-}
-
-// WithdrawFor returns a blocker that the transfer waits for without being Running.
-func WithdrawFor(reason, format string, args ...any) *Blocker {
-	b := WaitFor(reason, format, args...)
-	b.Withdraws = true
 	return b
 }
 
@@ -175,26 +164,28 @@ func MakePlan(t Transfer, rejection error) Plan {
 func planStart(t Transfer, s Status) Plan {
 	obs := t.Common()
 	if blocker := t.Blocker(); blocker != nil {
-		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)
+		return planBlocked(obs, s, blocker)
 	}
 	s.TransferStatus = begin(s.TransferStatus, obs, t.Summary())
 	return Plan{Status: s}
 }
 
-// planBlocked lets a transfer wait for what blocks it until its deadline, or fails it.
-func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, phase v1beta1.TransferPhase) Plan {
+// planBlocked lets a transfer without a Job wait for what blocks it until its deadline, or fails it. One that waits is not Running, since
+// updates, and other restores, wait for those that are.
+func planBlocked(obs Observation, s Status, blocker *Blocker) Plan {
 	deadline := v1beta1.Seconds(transferOf(obs.Object).deadlineSeconds, v1beta1.DefaultTransferDeadlineSeconds)
 	if blocker.Missing {
 		deadline = min(deadline, StuckTimeout)
 	}
-	left := since.Add(deadline).Sub(obs.Now)
+	left := obs.Object.GetCreationTimestamp().Add(deadline).Sub(obs.Now)
 	switch {
 	case !blocker.Transient, blocker.Missing && left <= 0:
 		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, blocker.Reason, blocker.Message)
 	case left <= 0:
 		s.TransferStatus = finish(s.TransferStatus, obs, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
 	default:
-		s.TransferStatus = withPhase(s.TransferStatus, obs, phase, blocker.Reason, blocker.Message)
+		s.JobName, s.StartTime = "", nil
+		s.TransferStatus = withPhase(s.TransferStatus, obs, v1beta1.TransferPending, blocker.Reason, blocker.Message)
 		return Plan{Status: s, Actions: Actions{RequeueAfter: left}}
 	}
 	return Plan{Status: s}
@@ -235,11 +226,8 @@ func planJob(t Transfer, s Status, rejection error) Plan {
 	case rejection != nil:
 		s.TransferStatus = withPhase(s.TransferStatus, obs, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, rejection.Error())
 		return Plan{Status: s, Actions: Actions{RequeueAfter: apiserver.RejectionRecheck}}
-	case blocker != nil && blocker.Withdraws:
-		s.JobName, s.StartTime = "", nil
-		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1beta1.TransferPending)
 	case blocker != nil:
-		return planBlocked(obs, s, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1beta1.TransferRunning)
+		return planBlocked(obs, s, blocker)
 	}
 	return Plan{Status: s, Actions: Actions{Create: t.NewJob(), RequeueAfter: progressPoll}}
 }

@@ -33,12 +33,11 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 		requeue   time.Duration
 	}{
 		"nothing blocks it":                    {nil, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, progressPoll},
-		"it waits":                             {wait, nil, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonShardsStarting, time.Hour + time.Minute},
-		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
+		"it waits":                             {wait, nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardsStarting, time.Hour},
+		"it waits until its deadline":          {wait, nil, 2 * time.Hour, v1beta1.TransferFailed, v1beta1.ReasonDeadlineExceeded, 0},
 		"it never can":                         {Reject(v1beta1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
-		"it waits for a missing object":        {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 5 * time.Minute, v1beta1.TransferRunning, v1beta1.ReasonMemcachedNotFound, time.Minute},
-		"it has waited for it":                 {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 6 * time.Minute, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
-		"it withdraws":                         {WithdrawFor(v1beta1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1beta1.TransferPending, v1beta1.ReasonShardReplaced, time.Hour},
+		"it waits for a missing object":        {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 4 * time.Minute, v1beta1.TransferPending, v1beta1.ReasonMemcachedNotFound, time.Minute},
+		"it has waited for it":                 {WaitForMissing(v1beta1.ReasonMemcachedNotFound, "none"), nil, 5 * time.Minute, v1beta1.TransferFailed, v1beta1.ReasonMemcachedNotFound, 0},
 		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1beta1.TransferRunning, v1beta1.ReasonStarting, 0},
 		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1beta1.TransferRunning, v1beta1.ReasonJobCannotStart, apiserver.RejectionRecheck},
 	} {
@@ -271,7 +270,7 @@ func TestTransferWaitsForTheServiceOfEachShard(t *testing.T) {
 		}
 		blocker := obs.Unreachable(c.shards...)
 		if (blocker == nil) != (c.want == "") || blocker != nil &&
-			(!blocker.Transient || blocker.Withdraws || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, c.want)) {
+			(!blocker.Transient || blocker.Reason != v1beta1.ReasonShardsStarting || !strings.Contains(blocker.Message, c.want)) {
 			t.Errorf("%s: it is blocked by %+v", name, blocker)
 		}
 	}
