@@ -38,14 +38,17 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	case resources.Listed(m) == 0:
 		return transfer.Reject(v1beta1.ReasonNoShards,
 			"Memcached %s has no shard to copy. Create another backup once its size is 1 or more", name)
-	case m.DeletionTimestamp != nil && obs.Unreachable() != nil:
+	}
+	switch unreachable := obs.Unreachable(); {
+	case m.DeletionTimestamp != nil && unreachable != nil:
 		return transfer.Reject(v1beta1.ReasonMemcachedDeleting,
 			"Memcached %s is being deleted, and not all of its shards are reachable: %s. "+
-				"For a backup before a deletion, set spec.deletionPolicy to Backup", name, obs.Unreachable().Message)
+				"For a backup before a deletion, set spec.deletionPolicy to Backup", name, unreachable.Message)
 	case m.Status.Bootstrap.IsRunning():
 		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
+	default:
+		return cmp.Or(obs.NotAllowed(obs.Store()), unreachable)
 	}
-	return cmp.Or(obs.NotAllowed(obs.Store()), obs.Unreachable())
 }
 
 // Summary implements transfer.Transfer.
