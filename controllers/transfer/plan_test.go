@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -284,6 +285,14 @@ func TestSnapshotOfEachBackupHasItsOwnPath(t *testing.T) {
 	b.UID = "short"
 	if got := SnapshotPath(b); got != "team/cache/nightly-short" {
 		t.Errorf("the path is %s", got)
+	}
+	// 1.1.0 stored it under its name in S3, and failed on a volume.
+	b.Name = strings.Repeat("n", 253)
+	for store, want := range map[*v1beta1.SnapshotStore]int{&claim: 255, &s3: len(b.Name + "-short")} {
+		b.Spec.Store = *store
+		if got := path.Base(SnapshotPath(b)); len(got) != want || !strings.HasSuffix(got, "n-short") {
+			t.Errorf("the directory in %+v is %s, of %d bytes", store, got, len(got))
+		}
 	}
 }
 

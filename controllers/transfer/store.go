@@ -103,9 +103,15 @@ func requirement(s v1beta1.SnapshotStore) string {
 	}
 }
 
+// maxElement is the length, in bytes, of the longest name of a directory on most volumes.
+const maxElement = 255
+
 // SnapshotPath returns the path of a backup's snapshot in its store. A backup that is
-// recreated under the same name has another one.
+// recreated under the same name has another one. On a volume, a long name is cut; in S3, it never was.
 func SnapshotPath(b *v1beta1.MemcachedBackup) string {
-	uid := string(b.UID)
-	return path.Join(b.Namespace, b.Spec.MemcachedRef.Name, b.Name+"-"+uid[:min(8, len(uid))])
+	name, suffix := b.Name, "-"+string(b.UID[:min(8, len(b.UID))])
+	if b.Spec.Store.PersistentVolumeClaim != nil {
+		name = name[:min(len(name), maxElement-len(suffix))]
+	}
+	return path.Join(b.Namespace, b.Spec.MemcachedRef.Name, name+suffix)
 }
