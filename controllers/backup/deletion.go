@@ -59,7 +59,7 @@ func planDeletion(obs *observation, rejection error) transfer.Plan {
 		p := wait(obs, reason)
 		p.Events = []event.Event{event.Normal(v1beta1.EventDeletionBlocked, "%s", reason)}
 		return p
-	case state.Stage == transfer.Succeeded:
+	case obs.deletion.ExitedWithZero(): // that is all there is to know
 		return release(obs, event.Normal(v1beta1.EventSnapshotDeleted, "deleted %s", location(b)))
 	case state.Stage == transfer.Failed || state.Stage == transfer.Foreign:
 		return abandon(obs, state.Reason+": "+state.Message)

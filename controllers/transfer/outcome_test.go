@@ -26,10 +26,10 @@ func TestCompleteJobSucceedsOnlyIfItsPodReportsSuccess(t *testing.T) {
 	}{
 		"it reported success":             {[]corev1.Pod{reported(`{"reason":"Succeeded","items":3}`)}, Succeeded, v1beta1.ReasonSucceeded, ""},
 		"it reported a failure":           {[]corev1.Pod{reported(`{"reason":"ShardUnreachable","message":"shard 1 does not answer"}`)}, Failed, v1beta1.ReasonShardUnreachable, "shard 1 does not answer"},
-		"it reported nothing":             {[]corev1.Pod{reported("")}, Failed, v1beta1.ReasonJobFailed, "Create another backup or restore"},
-		"its pod was deleted":             {nil, Failed, v1beta1.ReasonJobFailed, "Create another backup or restore"},
-		"an earlier pod reported success": {[]corev1.Pod{reported(""), reported(`{"reason":"Succeeded","items":3}`)}, Failed, v1beta1.ReasonJobFailed, "Create another backup or restore"},
-		"its message is truncated":        {[]corev1.Pod{reported(`{"reason":"Succ`)}, Failed, v1beta1.ReasonJobFailed, "Create another backup or restore"},
+		"it reported nothing":             {[]corev1.Pod{reported("")}, Failed, v1beta1.ReasonJobFailed, "could read the result"},
+		"its pod was deleted":             {nil, Failed, v1beta1.ReasonJobFailed, "could read the result"},
+		"an earlier pod reported success": {[]corev1.Pod{reported(""), reported(`{"reason":"Succeeded","items":3}`)}, Failed, v1beta1.ReasonJobFailed, "could read the result"},
+		"its message is truncated":        {[]corev1.Pod{reported(`{"reason":"Succ`)}, Failed, v1beta1.ReasonJobFailed, "could read the result"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Evaluate(jobObservation(0, finished(batchv1.JobComplete, ""), c.pods...), claim)

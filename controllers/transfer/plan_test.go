@@ -128,7 +128,9 @@ func TestResultOfJobIsReported(t *testing.T) {
 		"a Job that was deleted": {JobObservation{}, "",
 			v1beta1.TransferFailed, v1beta1.ReasonJobDeleted, "was deleted before it finished", event.Warning(v1beta1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"), 0},
 		"a Job of another owner": {JobObservation{Name: "backup-u", Foreign: true}, "",
-			v1beta1.TransferFailed, v1beta1.ReasonJobCannotStart, "belongs to another object. Create another", event.Event{}, 0},
+			v1beta1.TransferFailed, v1beta1.ReasonJobCannotStart, "belongs to another object. Create another MemcachedBackup", event.Event{}, 0},
+		"a Job whose pod was deleted": {jobObservation(0, succeeded), "",
+			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "could read the result. Create another MemcachedBackup", event.Event{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := runs

@@ -96,7 +96,7 @@ func evaluate(obs JobObservation, store v1beta1.SnapshotStore) JobState {
 	switch {
 	case obs.Foreign:
 		return JobState{Stage: Foreign, Reason: v1beta1.ReasonJobCannotStart,
-			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Create another backup or restore", obs.Name)}
+			Message: fmt.Sprintf("Job %s already exists and belongs to another object", obs.Name)}
 	case job == nil:
 		return JobState{Stage: Absent}
 	case isFinished(job):
@@ -209,8 +209,7 @@ func reportedState(obs JobObservation) JobState {
 	switch {
 	case outcome == nil:
 		return JobState{Stage: Failed, Reason: v1beta1.ReasonJobFailed,
-			Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
-				"Create another backup or restore", obs.Name)}
+			Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result", obs.Name)}
 	case outcome.Reason != v1beta1.ReasonSucceeded:
 		return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
 	default:
@@ -218,9 +217,21 @@ func reportedState(obs JobObservation) JobState {
 	}
 }
 
-func finishedState(obs JobObservation) JobState {
+// ExitedWithZero reports whether the container of a Job has exited with 0, whether or not its pod still exists.
+func (obs JobObservation) ExitedWithZero() bool {
 	pod := obs.newestPod()
-	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok || pod != nil && podresult.Of(pod, Container) == podresult.Succeeded {
+	if pod != nil && podresult.Of(pod, Container) == podresult.Succeeded {
+		return true
+	}
+	if obs.Job == nil {
+		return false
+	}
+	_, complete := jobCondition(obs.Job, batchv1.JobComplete)
+	return complete
+}
+
+func finishedState(obs JobObservation) JobState {
+	if obs.ExitedWithZero() {
 		return reportedState(obs)
 	}
 	failed, _ := jobCondition(obs.Job, batchv1.JobFailed)
@@ -254,7 +265,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 	case t != nil:
 		message = fmt.Sprintf("pod %s failed: %s, exit code %d. See its log: %s", pod.Name, t.Reason, t.ExitCode, strings.TrimSpace(t.Message))
 	default:
-		message = fmt.Sprintf("pod %s failed without a termination message. Create another backup or restore", pod.Name)
+		message = fmt.Sprintf("pod %s failed without a termination message", pod.Name)
 	}
 	return v1beta1.ReasonJobFailed, message, nil
 }

@@ -55,8 +55,11 @@ func next(s v1beta1.TransferStatus, obs Observation, state JobState) v1beta1.Tra
 	case Foreign, Failed:
 		s.Progress = progressOf(s.Progress, state, false)
 		message := state.Message
-		if state.Reason == v1beta1.ReasonDeadlineExceeded { // that of a deletion isn't in its spec
+		switch { // not of a deletion
+		case state.Reason == v1beta1.ReasonDeadlineExceeded:
 			message += ". Set a longer deadline or a higher rate limit"
+		case state.Outcome == nil:
+			message += ". Create another " + transferOf(obs.Object).kind
 		}
 		return finish(s, obs, v1beta1.TransferFailed, state.Reason, message)
 	case Succeeded:
