@@ -63,7 +63,7 @@ func firstAttempt(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Op
 func forget(ctx context.Context, bucket *blob.Bucket, task wire.Task, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := bucket.Delete(ctx, path.Join(task.Path, attemptName)); err != nil {
+	if err := bucket.Delete(ctx, path.Join(task.Path, attemptName)); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		log.Warn("An object of the backup remains in the store", "path", task.Path, "object", attemptName, "error", err)
 	}
 }

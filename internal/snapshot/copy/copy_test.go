@@ -640,6 +640,10 @@ func TestSaveRunsOnce(t *testing.T) {
 		source.put(someItems("key", 100))
 		task := taskOf(source)
 		first, before := s.save(task), s.objects()
+		// The pod was killed after it had written the manifest.
+		if err := s.bucket.WriteAll(t.Context(), task.Path+"/"+attemptName, []byte("{}"), nil); err != nil {
+			t.Fatal(err)
+		}
 		pass(time.Hour)
 		source.put(someItems("later", 100))
 		if second := s.save(task); second.Items != first.Items || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {

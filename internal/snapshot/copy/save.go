@@ -57,9 +57,20 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	if len(task.Servers) == 0 {
 		return nil, wire.FailFinally(wire.ReasonNoShards, "the Memcached has no shards to save")
 	}
-	if existing, err := existingSnapshot(ctx, bucket, task); err != nil || existing != nil {
-		return existing, err
+	manifest, err := existingSnapshot(ctx, bucket, task)
+	if err != nil {
+		return nil, err
 	}
+	if manifest == nil {
+		manifest, err = saveShards(ctx, bucket, task, o)
+	}
+	if f := wire.AsFailure(err); err == nil || f != nil && f.Final {
+		forget(ctx, bucket, task, o.Log)
+	}
+	return manifest, err
+}
+
+func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (*format.Manifest, error) {
 	first, err := firstAttempt(ctx, bucket, task, o)
 	if err == nil {
 		err = format.DeleteAll(ctx, bucket, task.Path, path.Join(task.Path, attemptName))
@@ -67,14 +78,6 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := saveShards(ctx, bucket, task, o, first)
-	if f := wire.AsFailure(err); err == nil || f != nil && f.Final {
-		forget(ctx, bucket, task, o.Log)
-	}
-	return manifest, err
-}
-
-func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, first attempt) (*format.Manifest, error) {
 	// A Job may have two pods for a while, which must not write to the same folder.
 	folder := rand.Text()
 	manifest := &format.Manifest{
