@@ -34,7 +34,7 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 	readers, options := []client.Reader{r.Cache, r.API}, []client.ListOption{client.MatchingFields{index.Memcached: obs.restore.Spec.MemcachedRef.Name}}
 	if starts := status.Phase == v1beta1.TransferRunning && status.JobUID == ""; starts {
 		readers, options = readers[1:], nil
-		if err := readAgain(ctx, r.API, obs); err != nil {
+		if obs.Memcached, err = r.Memcached(ctx, obs.restore, r.API); err != nil {
 			return nil, err
 		}
 	}
@@ -52,16 +52,6 @@ func observe(ctx context.Context, r transfer.Observer, common transfer.Observati
 		obs.backup = b
 	}
 	return obs, err
-}
-
-// readAgain reads the Memcached from the API server.
-func readAgain(ctx context.Context, api client.Reader, obs *observation) error {
-	m := &v1beta1.Memcached{}
-	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, api)
-	if obs.Memcached = nil; found {
-		obs.Memcached = m
-	}
-	return err
 }
 
 func othersOf(ctx context.Context, from client.Reader, restore *v1beta1.MemcachedRestore, options ...client.ListOption) (others []*v1beta1.MemcachedRestore, err error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 	"github.com/memcached-operator/memcached-operator/internal/podresult"
@@ -30,7 +31,7 @@ import (
 type Observation struct {
 	// Object is the MemcachedBackup or MemcachedRestore.
 	Object client.Object
-	// Memcached whose items are copied or restored; nil when there is none of that name.
+	// Memcached whose items are copied or restored, as Observer.Memcached returns it; nil when there is none of that name.
 	Memcached *v1beta1.Memcached
 	// Services with the labels of the Memcached. They are read until the transfer has a Job.
 	Services []corev1.Service
@@ -89,15 +90,42 @@ func (r Observer) observe(ctx context.Context, o client.Object, options Options)
 	if !t.status.IsFinished() {
 		readers = append(readers, r.API)
 	}
-	m := &v1beta1.Memcached{}
-	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
-	if found {
-		obs.Memcached = m
-	}
+	obs.Memcached, err = r.Memcached(ctx, o, readers...)
 	if err == nil && t.isWaiting() {
 		obs.Services, err = servicesOf(ctx, r.Cache, o.GetNamespace(), t.memcached)
 	}
 	return obs, err
+}
+
+// Memcached reads that of a transfer; nil when there is none of that name. Until the transfer has a Job, its TLS and its users are those
+// that all of its pods have: a spec that is paused, rejected, or waits for a window, has others. While the pods differ, an update is
+// applying those of the spec.
+func (r Observer) Memcached(ctx context.Context, o client.Object, readers ...client.Reader) (*v1beta1.Memcached, error) {
+	t, m := transferOf(o), &v1beta1.Memcached{}
+	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
+	switch {
+	case err != nil || !found:
+		return nil, err
+	case !t.isWaiting():
+		return m, nil
+	}
+	var pods corev1.PodList
+	if err := r.Cache.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(resources.Labels(m.Name)),
+		client.MatchingFields{index.Instance: m.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods of Memcached %s: %w", m.Name, err)
+	}
+	var has *v1beta1.MemcachedSpec
+	for i := range pods.Items {
+		pod, err := resources.ParsePodRevision(pods.Items[i].Annotations[annotations.Spec])
+		if err != nil || has != nil && (has.TLS != pod.Spec.TLS || has.Auth != pod.Spec.Auth) {
+			return m, nil //nolint:nilerr // it isn't a pod of the operator
+		}
+		has = &pod.Spec
+	}
+	if has != nil {
+		m.Spec.TLS, m.Spec.Auth = has.TLS, has.Auth
+	}
+	return m, nil
 }
 
 // servicesOf reads the Services with the labels of a Memcached. They are the cache's own.
