@@ -13,7 +13,7 @@ import (
 type writer struct{ client client.Writer }
 
 // apply makes the writes in their order, and none after one that failed. It returns why the API server rejected the backup
-// of a run, or nil.
+// of a run, or nil: a quota may admit it once the others are deleted.
 func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
 	for i := range a.replace {
 		log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", a.replace[i].Name)
@@ -24,7 +24,7 @@ func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
 	if a.create != nil {
 		switch err := apiserver.Create(ctx, w.client, a.create); {
 		case apiserver.IsRejected(err):
-			return err, nil
+			rejection = err
 		case err != nil:
 			return nil, err
 		}
@@ -34,5 +34,5 @@ func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
 			return nil, err
 		}
 	}
-	return nil, nil
+	return rejection, nil
 }

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case apiserver.IsTerminating(rejection):
 		return ctrl.Result{}, nil
 	case rejection != nil:
-		p = planRetry(obs, rejection)
+		p = p.retried(obs, rejection)
 	}
 	if err := r.report(ctx, s, p); err != nil {
 		return apiserver.Result(0, err)

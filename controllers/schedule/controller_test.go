@@ -148,12 +148,21 @@ func TestStaleScheduleDoesNotRunTwice(t *testing.T) {
 }
 
 func TestRejectedBackupIsRetried(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, func(s *v1beta1.MemcachedScheduledBackup) {
+		s.Spec.Retention = &v1beta1.BackupRetention{FailedBackupsHistoryLimit: new(int32(0))}
+	})
+	failed := backupOf(f.schedule(), "nightly-1")
+	f.must(f.server.Create(t.Context(), failed))
+	failed.Status.Phase = v1beta1.TransferFailed
+	f.must(f.server.Status().Update(t.Context(), failed))
 	f.cache.fails = apierrors.NewForbidden(schema.GroupResource{Resource: "memcachedbackups"}, dueName, errors.New("exceeded quota"))
 	result, err := f.reconcile()
 	f.must(err)
 	if c := f.condition(); result.RequeueAfter != apiserver.RejectionRecheck || c == nil || c.Reason != v1beta1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") || f.schedule().Status.LastScheduleTime != nil {
 		t.Errorf("it is requeued after %s, and the condition is %+v", result.RequeueAfter, c)
+	}
+	if f.wantBackups(); len(f.recorder.Events) != 1 { // the retention makes room in the quota
+		t.Errorf("there are %d events", len(f.recorder.Events))
 	}
 	f.cache.fails = nil
 	_, err = f.reconcile()

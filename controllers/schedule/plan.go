@@ -127,13 +127,12 @@ func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, 
 	return plan{status: status, actions: actions{replace: replace, create: backupOf(s, name)}}
 }
 
-// planRetry returns the plan after the API server rejected the backup of a run, which is
+// retried returns a plan after the API server rejected the backup of a run, which is
 // retried up to the starting deadline.
-func planRetry(obs observation, rejection error) plan {
-	return plan{
-		status:       withHealth(obs.schedule.Status, obs, condition.Reconciling, v1beta1.ReasonRetrying, rejection.Error()),
-		requeueAfter: apiserver.RejectionRecheck,
-	}
+func (p plan) retried(obs observation, rejection error) plan {
+	p.status = withHealth(obs.schedule.Status, obs, condition.Reconciling, v1beta1.ReasonRetrying, rejection.Error())
+	p.requeueAfter = apiserver.RejectionRecheck
+	return p
 }
 
 // activeOf returns the backups that haven't finished, by name.
