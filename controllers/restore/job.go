@@ -2,6 +2,7 @@ package restore
 
 import (
 	"cmp"
+	"path"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
@@ -25,7 +26,7 @@ func (obs *observation) Store() v1beta1.SnapshotStore {
 
 func (obs *observation) path() string {
 	if s := obs.restore.Spec.Snapshot; s != nil {
-		return s.Path
+		return path.Clean(s.Path) // the Job takes no other spelling
 	}
 	return ptr.Deref(cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot), v1beta1.SnapshotStatus{}).Path
 }

@@ -52,7 +52,7 @@ func running(obs *observation) {
 
 func fromPath(obs *observation) {
 	obs.restore.Spec.BackupRef, obs.backup = nil, nil
-	obs.restore.Spec.Snapshot = &v1beta1.SnapshotSource{Path: "c/d", Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
+	obs.restore.Spec.Snapshot = &v1beta1.SnapshotSource{Path: "c//d/", Store: v1beta1.SnapshotStore{S3: &v1beta1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
 }
 
 // filledBy fills the Memcached with a restore first.
