@@ -180,7 +180,7 @@ func podProblem(pod *corev1.Pod, store v1beta1.SnapshotStore, age time.Duration)
 	case pod.Spec.NodeName == "":
 		return "no scheduler has processed it"
 	default:
-		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s exists and can be mounted: kubectl describe pod %s -n %s",
+		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s: kubectl describe pod %s -n %s",
 			pod.Spec.NodeName, age.Truncate(time.Second*30), requirement(store), pod.Name, pod.Namespace)
 	}
 }

@@ -329,3 +329,16 @@ func TestMessageOfTheSchedulerIsNotRepeated(t *testing.T) {
 		}
 	}
 }
+
+func TestPodThatDoesNotStartNamesWhatItNeeds(t *testing.T) {
+	job := jobObservation(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", "")))
+	for want, store := range map[string]v1beta1.SnapshotStore{
+		"Check that PersistentVolumeClaim snapshots exists and can be mounted: kubectl": claim,
+		"Check that Secret minio-ca exists, with the key ca.crt: kubectl":               s3,
+		"Check that its image can be pulled: kubectl":                                   {S3: &v1beta1.S3Store{}},
+	} {
+		if got := Evaluate(job, store).Message; !strings.Contains(got, want) {
+			t.Errorf("%q", got)
+		}
+	}
+}

@@ -92,14 +92,15 @@ func Describe(s v1beta1.SnapshotStore, name string) string {
 	return at
 }
 
+// requirement returns what a pod with a store needs to start, for messages.
 func requirement(s v1beta1.SnapshotStore) string {
 	switch {
 	case s.PersistentVolumeClaim != nil:
-		return "PersistentVolumeClaim " + s.PersistentVolumeClaim.ClaimName
+		return "PersistentVolumeClaim " + s.PersistentVolumeClaim.ClaimName + " exists and can be mounted"
 	case s.S3 != nil && s.S3.CASecretName != "":
-		return "Secret " + s.S3.CASecretName + " with the key " + keyCA
+		return "Secret " + s.S3.CASecretName + " exists, with the key " + keyCA
 	default: // the kubelet reports what its environment lacks
-		return "its image"
+		return "its image can be pulled"
 	}
 }
 
