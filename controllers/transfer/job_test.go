@@ -151,6 +151,7 @@ func TestJobResourcesGrowWithCacheAndCanBeSet(t *testing.T) {
 		"a restore spools no key": {JobSpec{Action: snapshotwire.ActionLoad, Cache: CacheSize{2, 8 << 30}}, list("", "129Mi", ""), list("100m", "64Mi", ""), "96MiB"},
 		"limits are set": {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}, Resources: v1beta1.JobResources{Limits: list("50m", "32Mi", "10Mi")}},
 			list("50m", "32Mi", "10Mi"), list("50m", "32Mi", "10Mi"), "24MiB"},
+		"no limit of memory":                {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1beta1.JobResources{Limits: list("", "0", "")}}, list("", "0", ""), list("100m", "0", ""), "off"},
 		"a request above the default limit": {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1beta1.JobResources{Requests: list("2", "1Gi", "")}}, list("", "1Gi", ""), list("2", "1Gi", ""), "768MiB"},
 		"requests are set": {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1beta1.JobResources{Requests: list("2", "", "")}},
 			list("", "128Mi", ""), list("2", "64Mi", ""), "96MiB"},

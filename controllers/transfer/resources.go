@@ -80,7 +80,11 @@ func jobResources(r JobSpec, asShard bool) corev1.ResourceRequirements {
 
 // goMemoryLimit returns at how much memory the program collects garbage more often.
 func goMemoryLimit(r corev1.ResourceRequirements) string {
-	return fmt.Sprintf("%dMiB", max(1, r.Limits.Memory().Value()/mebibyte*3/4))
+	limit := r.Limits.Memory().Value()
+	if limit == 0 { // which Kubernetes takes for no limit
+		return "off"
+	}
+	return fmt.Sprintf("%dMiB", max(1, limit/mebibyte*3/4))
 }
 
 // spoolBytes returns how much of its volume a save may use for keys.
