@@ -777,6 +777,46 @@ func TestFailedSaveDeletesItsChunksHoweverLongThatTakes(t *testing.T) {
 	}
 }
 
+// A store can be full when only the manifest is missing, or say so although it has it.
+func TestSaveWhoseManifestIsNotWrittenLeavesNothing(t *testing.T) {
+	for name, written := range map[string]bool{"it isn't": false, "it is, in spite of the error": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				source := s.shard()
+				source.put(someItems("key", 100))
+				bucket := blob.NewBucket(fullStore{slowStore{bucket: s.bucket, begins: func() {}}, written})
+				_, err := Save(t.Context(), bucket, taskOf(source), s.options)
+				wantFailure(t, err, wire.ReasonStoreFull, true, "make room")
+				if left := s.objects(); len(left) > 0 {
+					t.Errorf("it left %v", left)
+				}
+			})
+		})
+	}
+}
+
+// A store may complete the write of a manifest after the attempt gave up and deleted its chunks.
+func TestSaveRepeatsASnapshotWithoutAllChunks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		source := s.shard()
+		source.put(someItems("key", 100))
+		task := taskOf(source)
+		first := s.save(task)
+		for _, object := range s.objects() {
+			if strings.HasSuffix(object, ".zst") {
+				if err := s.bucket.Delete(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if again := s.save(task); again.Items != first.Items || len(s.objects()) != 2 {
+			t.Errorf("%+v; %v", again, s.objects())
+		}
+	})
+}
+
 func TestCopyKeepsItsRateLimits(t *testing.T) {
 	for name, limit := range map[string]wire.Task{"items": {ItemsPerSecond: 500}, "bytes": {BytesPerSecond: 500 * 1200}} {
 		t.Run(name, func(t *testing.T) {

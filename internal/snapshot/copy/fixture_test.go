@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -185,6 +187,35 @@ func (s slowStore) NewTypedWriter(ctx context.Context, key, contentType string, 
 
 func (slowStore) ErrorCode(err error) gcerrors.ErrorCode { return gcerrors.Code(err) }
 func (slowStore) ErrorAs(error, any) bool                { return false }
+
+// fullStore is a store that is full when it gets a manifest, which it writes nevertheless, or not.
+type fullStore struct {
+	slowStore
+	written bool
+}
+
+func (s fullStore) NewTypedWriter(ctx context.Context, key, contentType string, o *driver.WriterOptions) (driver.Writer, error) {
+	if !strings.HasSuffix(key, format.ManifestName) {
+		return s.slowStore.NewTypedWriter(ctx, key, contentType, o)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if s.written {
+		cancel = func() {}
+	}
+	w, err := s.slowStore.NewTypedWriter(ctx, key, contentType, o)
+	return fullWriter{w, cancel}, err
+}
+
+type fullWriter struct {
+	driver.Writer
+	cancel func()
+}
+
+func (w fullWriter) Close() error {
+	w.cancel()
+	_ = w.Writer.Close() // written, unless it was canceled
+	return syscall.ENOSPC
+}
 
 // limitedConn is a connection that is lost after so many bytes of either direction; 0 is no limit.
 type limitedConn struct {

@@ -70,7 +70,7 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	return manifest, err
 }
 
-func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (*format.Manifest, error) {
+func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (saved *format.Manifest, err error) {
 	first, err := firstAttempt(ctx, bucket, task, o)
 	if err == nil {
 		err = format.DeleteAll(ctx, bucket, task.Path, path.Join(task.Path, attemptName))
@@ -96,29 +96,40 @@ func saveShards(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Opti
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		deleteChunks(ctx, bucket, path.Join(task.Path, folder), o.Log)
-		return nil, err
+	if err = group.Wait(); err == nil {
+		manifest.CreatedAt = o.Now().UTC().Truncate(time.Second)
+		saved, err = complete(ctx, bucket, task, manifest)
 	}
-	manifest.CreatedAt = o.Now().UTC().Truncate(time.Second)
-	return complete(ctx, bucket, task, manifest)
+	if err != nil || saved.Folder != folder {
+		discard(ctx, bucket, task.Path, folder, o.Log)
+	}
+	return saved, err
 }
 
-// deleteChunks deletes the chunks of a failed attempt, since a full store would stay
+// discard deletes the chunks of an attempt that isn't the snapshot, since a full store would stay
 // full. The next attempt deletes what this one can't.
-func deleteChunks(ctx context.Context, bucket *blob.Bucket, at string, log *slog.Logger) {
-	err := format.DeleteAll(ctx, bucket, at)
+func discard(ctx context.Context, bucket *blob.Bucket, at, folder string, log *slog.Logger) {
+	remove := func(ctx context.Context) error {
+		if manifest, err := format.Find(ctx, bucket, at); err == nil && manifest != nil && manifest.Folder == folder { // its write failed after it was in the store
+			if err := bucket.Delete(ctx, path.Join(at, format.ManifestName)); err != nil {
+				return err
+			}
+		}
+		return format.DeleteAll(ctx, bucket, path.Join(at, folder))
+	}
+	err := remove(ctx)
 	if ctx.Err() != nil { // the pod stops
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
-		err = format.DeleteAll(stopping, bucket, at)
+		err = remove(stopping)
 	}
 	if err != nil {
 		log.Warn("Chunks of a failed snapshot remain in the store", "path", at, "error", err)
 	}
 }
 
-// existingSnapshot returns the snapshot that this task completed before, or nil.
+// existingSnapshot returns the snapshot that this task completed before, or nil. One without all of its chunks is not complete: its
+// attempt deleted them when it took the write of the manifest for failed.
 func existingSnapshot(ctx context.Context, bucket *blob.Bucket, task wire.Task) (*format.Manifest, error) {
 	manifest, err := format.Find(ctx, bucket, task.Path)
 	if err != nil || manifest == nil {
@@ -127,18 +138,18 @@ func existingSnapshot(ctx context.Context, bucket *blob.Bucket, task wire.Task) 
 	if manifest.TaskID != task.ID {
 		return nil, wire.FailFinally(wire.ReasonSnapshotOwnedByOther, "%s contains a snapshot of another backup (ID %.80q), which is not overwritten; use another path", task.Path, manifest.TaskID)
 	}
-	return manifest, nil
+	err = manifest.VerifyChunks(ctx, bucket, task.Path, nil)
+	if f := wire.AsFailure(err); f != nil && f.Reason == wire.ReasonSnapshotCorrupt {
+		return nil, nil
+	}
+	return manifest, err
 }
 
 // complete writes the manifest. Another pod of the same Job may have completed the
 // snapshot in the meantime, or have deleted these chunks as those of a failed attempt.
 func complete(ctx context.Context, bucket *blob.Bucket, task wire.Task, manifest *format.Manifest) (*format.Manifest, error) {
-	other, err := existingSnapshot(ctx, bucket, task)
-	if err != nil {
-		return nil, err
-	}
-	if other != nil && other.VerifyChunks(ctx, bucket, task.Path, nil) == nil {
-		return other, nil
+	if other, err := existingSnapshot(ctx, bucket, task); err != nil || other != nil {
+		return other, err
 	}
 	if err := manifest.VerifyChunks(ctx, bucket, task.Path, nil); err != nil {
 		if f := wire.AsFailure(err); f != nil && f.Reason == wire.ReasonSnapshotCorrupt {
