@@ -76,7 +76,7 @@ func sizes(m *v1beta1.Memcached) (from, size int32) {
 	case m.Status.ObservedGeneration == m.Generation:
 		return size, size
 	default:
-		from = cmp.Or(sizeOfList(m), m.Status.Size)
+		from = sizeOfList(m)
 		least = from
 	}
 	if limits.Directions != v1beta1.ScaleOutAndIn && size < least {

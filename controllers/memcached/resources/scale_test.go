@@ -31,7 +31,7 @@ func TestSizeWrittenThroughScaleIsLimited(t *testing.T) {
 		"in steps":                            {[]func(*v1beta1.Memcached){byTwo, inAndOut}, []int32{9, 0, 3}, []int32{6, 2, 3}, "hpa set spec.size to 9 through /scale, where spec.scaling.scaleSubresource has maxStep 2; 6 shards are next"},
 		"out in steps":                        {[]func(*v1beta1.Memcached){byTwo}, []int32{9, 0}, []int32{6, 4}, "maxStep 2"},
 		"the first shards":                    {[]func(*v1beta1.Memcached){byTwo, func(m *v1beta1.Memcached) { m.Status.Size, m.Status.Servers = 0, nil }}, []int32{9}, []int32{9}, ""},
-		"a Service is missing":                {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Servers = nil }}, []int32{1}, []int32{4}, ""},
+		"while the owner's leave":             {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Servers = nil }}, []int32{1}, []int32{1}, ""},
 		"a ReplicaSet is missing":             {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Size = 1 }}, []int32{1}, []int32{4}, ""},
 		"while others leave":                  {[]func(*v1beta1.Memcached){func(m *v1beta1.Memcached) { m.Status.Size = 6 }}, []int32{5, 3}, []int32{5, 4}, ""},
 		"kept before":                         {[]func(*v1beta1.Memcached){limited}, []int32{3, 5}, []int32{4, 5}, ""},
