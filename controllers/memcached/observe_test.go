@@ -107,6 +107,15 @@ func TestPodThatTheKubeletHasFinishedIsNoPodOfItsShard(t *testing.T) {
 	if all := names(); !slices.Equal(all, []string{"cache-0-a"}) {
 		t.Errorf("beside one that serves, there are %q", all)
 	}
+	kept := env.RunPod("cache-0", "kept", "10.0.0.11")
+	kept.Finalizers = []string{"example.com/audit"}
+	env.Must(env.Admin.Update(env.Ctx, kept))
+	kept.Status.Phase, kept.Status.Conditions = corev1.PodSucceeded, nil
+	env.Must(env.Admin.Status().Update(env.Ctx, kept))
+	env.Must(env.Admin.Delete(env.Ctx, kept))
+	if all := names(); !slices.Equal(all, []string{"cache-0-a"}) {
+		t.Errorf("with one that a finalizer keeps, there are %q", all)
+	}
 }
 
 func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {

@@ -70,10 +70,11 @@ func ComparePods(a, b *corev1.Pod) int {
 	return cmp.Or(rank(a)-rank(b), age, strings.Compare(a.Name, b.Name))
 }
 
-// Current returns the pods of a shard, of which it has the order of ComparePods, without those that the kubelet has finished, as after an
-// eviction. ReplicaSets ignore them, and Kubernetes keeps them. If there is no other pod, the newest one says why.
+// Current returns the pods of a shard, of which it has the order of ComparePods, without those that the kubelet has finished: after an
+// eviction, Kubernetes keeps them, and a finalizer keeps one that is deleted. ReplicaSets ignore them. If there is no other pod, the newest
+// one says why.
 func Current(pods []*corev1.Pod) []*corev1.Pod {
-	current := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && podresult.IsFinished(p) })
+	current := slices.DeleteFunc(slices.Clone(pods), podresult.IsFinished)
 	if len(current) == 0 {
 		return pods[:min(1, len(pods))]
 	}
@@ -142,7 +143,7 @@ const stuckAfter = 5 * time.Minute
 // StuckProblem returns what keeps a pod that is being deleted from disappearing, or nil, and after which time it may be known. Only its
 // kubelet can say that its containers have stopped, so that updates wait for it.
 func StuckProblem(pod *corev1.Pod, now time.Time) (problem *Problem, in time.Duration) {
-	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" {
+	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || podresult.IsFinished(pod) {
 		return nil, 0
 	}
 	if left := stuckAfter - now.Sub(pod.DeletionTimestamp.Time); left > 0 {

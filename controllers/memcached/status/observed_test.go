@@ -202,6 +202,12 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		"a pod is terminating": {func(obs *observation.Observation) { terminating(obs, 5*time.Minute-1) }, asPlanned, nil, v1beta1.PhaseRunning},
 		"a pod has been terminating for too long": {func(obs *observation.Observation) { terminating(obs, 5*time.Minute) }, asPlanned, []string{
 			"Ready False NodeLost: " + stuck, "Degraded True NodeLost: " + stuck}, v1beta1.PhaseBlocked},
+		"a finalizer keeps the only pod, which has stopped": {func(obs *observation.Observation) {
+			pod := obs.Pods["cache-1"][0]
+			pod.DeletionTimestamp, pod.Status = &metav1.Time{Time: obs.Now.Add(-time.Hour)}, corev1.PodStatus{Phase: corev1.PodSucceeded}
+		}, asPlanned, []string{
+			"Ready False ShardsStarting: waiting for cache-1",
+			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1"}, v1beta1.PhaseProgressing},
 		"an autoscaler has lowered a memory limit": {func(obs *observation.Observation) { limitMemory(obs, "1Mi") }, asPlanned, []string{
 			"Ready False MemoryLimitTooSmall: " + tooSmall, "Degraded True MemoryLimitTooSmall: " + tooSmall}, v1beta1.PhaseBlocked},
 		"an autoscaler has raised a memory limit": {func(obs *observation.Observation) { limitMemory(obs, "8Gi") }, asPlanned, nil, v1beta1.PhaseRunning},
