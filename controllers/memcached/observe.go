@@ -165,7 +165,8 @@ func (r observer) observePods(ctx context.Context, obs *observation.Observation)
 		if ok && set.GetUID() == controller.UID && set.IsManaged() {
 			obs.Pods[set.GetName()] = append(obs.Pods[set.GetName()], pod)
 		}
-		obs.HasRemains = obs.HasRemains || !ok && pod.DeletionTimestamp == nil
+		_, ofShard := resources.Ordinal(m.Name, controller.Name)
+		obs.HasRemains = obs.HasRemains || !ok && ofShard && pod.DeletionTimestamp == nil
 	}
 	for name, pods := range obs.Pods {
 		slices.SortFunc(pods, shard.ComparePods)
