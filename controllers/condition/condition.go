@@ -3,7 +3,6 @@
 package condition
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -55,10 +54,6 @@ func New(kind string, holds bool, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// localAddress is the operator's or the API server's own address in the error of a connection, with another port each time. A status that
-// differs is written, which causes the next reconcile.
-var localAddress = regexp.MustCompile(`(tcp|udp) \S+->`)
-
 // Set returns the conditions of a status with those of a generation, sorted by type. A condition whose status stays keeps
 // its time.
 func Set(conditions []metav1.Condition, generation int64, now time.Time, all ...metav1.Condition) []metav1.Condition {
@@ -66,7 +61,7 @@ func Set(conditions []metav1.Condition, generation int64, now time.Time, all ...
 	for _, c := range all {
 		c.ObservedGeneration = generation
 		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
-		c.Message = text.Truncate(localAddress.ReplaceAllString(c.Message, "$1 "), v1beta1.MaxMessage)
+		c.Message = text.Truncate(c.Message, v1beta1.MaxMessage)
 		meta.SetStatusCondition(&conditions, c)
 	}
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })

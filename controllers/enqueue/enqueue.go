@@ -1,16 +1,21 @@
-// Package enqueue has event handlers that request an object by its name, and delays or prioritizes the requests of handlers.
+// Package enqueue has event handlers that request an object by its name, delays or prioritizes the requests of handlers, and omits updates
+// that change only messages.
 package enqueue
 
 import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 type (
@@ -58,4 +63,27 @@ func (q delayQueue) Add(request reconcile.Request) {
 func (q delayQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	o.After = max(o.After, q.options.After)
 	q.priorityQueue.AddWithOpts(o, requests...)
+}
+
+// SaysMore selects the updates of a Memcached that change more than messages. The message of a rejected write can differ each time, such as
+// in the ID of the request or the port of a connection. A status with another message must not cause the next reconcile.
+var SaysMore = predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+	return !equality.Semantic.DeepEqual(withoutMessages(e.ObjectOld), withoutMessages(e.ObjectNew))
+}}
+
+// withoutMessages returns a Memcached without the messages in which errors are.
+func withoutMessages(o client.Object) client.Object {
+	m, ok := o.(*v1beta1.Memcached)
+	if !ok {
+		return o
+	}
+	m = m.DeepCopy()
+	m.ResourceVersion = ""
+	for i := range m.Status.Conditions {
+		m.Status.Conditions[i].Message = ""
+	}
+	if m.Status.Bootstrap != nil {
+		m.Status.Bootstrap.Message = ""
+	}
+	return m
 }

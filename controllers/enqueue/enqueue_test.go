@@ -14,6 +14,8 @@ import (
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 )
 
 // byLabel requests the object that a label names.
@@ -86,4 +88,29 @@ func TestDelayedEventsWithPriorityComeBeforeOthers(t *testing.T) {
 			t.Errorf("order %v, want %v", got, want)
 		}
 	})
+}
+
+// A policy that denies a write may quote the ID of the request: each denial would be written, and cause the next one.
+func TestStatusWithAnotherMessageRequestsNothing(t *testing.T) {
+	was := &v1beta1.Memcached{Status: v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{}, Conditions: []metav1.Condition{{Type: v1beta1.ConditionDegraded}}}}
+	for name, c := range map[string]struct {
+		change func(*v1beta1.Memcached)
+		want   bool
+	}{
+		"its messages": {func(m *v1beta1.Memcached) {
+			m.ResourceVersion, m.Status.Conditions[0].Message, m.Status.Bootstrap.Message = "2", "denied: request 2", "denied: request 2"
+		}, false},
+		"its reasons":     {func(m *v1beta1.Memcached) { m.Status.Conditions[0].Reason = v1beta1.ReasonApplyRejected }, true},
+		"its annotations": {func(m *v1beta1.Memcached) { m.Annotations = map[string]string{v1beta1.AnnotationRetry: "2"} }, true},
+		"its spec":        {func(m *v1beta1.Memcached) { m.Spec.Paused = true }, true},
+	} {
+		is := was.DeepCopy()
+		c.change(is)
+		if got := SaysMore.Update(ctrlevent.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.want {
+			t.Errorf("a change of %s requests a reconcile: %t", name, got)
+		}
+	}
+	if !SaysMore.Update(ctrlevent.UpdateEvent{ObjectOld: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, ObjectNew: &corev1.Pod{}}) {
+		t.Error("an object of another kind requests nothing")
+	}
 }

@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1beta1.MemcachedBackup{}, r.EnqueueWaiting(list, index.Backup, client.Object.GetName)).
 		Watches(&v1beta1.MemcachedRestore{}, r.EnqueueWaiting(list, index.Memcached, func(o client.Object) string {
 			return o.(*v1beta1.MemcachedRestore).Spec.MemcachedRef.Name
-		})).
+		}), transfer.Announced).
 		Complete(r)
 }
 

@@ -56,19 +56,23 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
 		WithOptions(apiserver.ControllerOptions(concurrency)).
-		Watches(object, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})).
+		Watches(object, &handler.EnqueueRequestForObject{}, Announced).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
-		Watches(&v1beta1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName)).
+		Watches(&v1beta1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName), builder.WithPredicates(enqueue.SaysMore)).
 		Watches(&corev1.Service{}, e.EnqueueWaiting(list, index.Memcached, func(o client.Object) string { return o.GetLabels()[v1beta1.LabelInstance] }))
 }
 
+// Announced selects the updates of transfers with something to do.
+var Announced = builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})
+
 // isAnnounced reports whether a transfer has changed so that there is something to do: what was written to its phase or its
-// finalizers announces the next step. Its progress changes all the time.
+// finalizers announces the next step, and others can wait for the reason of its phase. Its progress changes all the time.
 func isAnnounced(e ctrlevent.UpdateEvent) bool {
+	was, is := transferOf(e.ObjectOld).status, transferOf(e.ObjectNew).status
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 		!slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
-		transferOf(e.ObjectOld).status.Phase != transferOf(e.ObjectNew).status.Phase
+		was.Phase != is.Phase || was.Reason() != is.Reason()
 }
 
 // EnqueueWaiting enqueues the transfers of the list's kind that have no Job yet and that

@@ -544,9 +544,12 @@ func TestAnnouncementsTriggerTheNextStep(t *testing.T) {
 		"its spec":       {func(b *v1beta1.MemcachedBackup) { b.Generation++ }, true},
 		"its finalizers": {func(b *v1beta1.MemcachedBackup) { b.Finalizers = []string{v1beta1.FinalizerSnapshot} }, true},
 		"its phase":      {func(b *v1beta1.MemcachedBackup) { b.Status.Phase = v1beta1.TransferComplete }, true},
-		"its progress":   {func(b *v1beta1.MemcachedBackup) { b.Status.Progress = &v1beta1.TransferProgress{Items: 1} }, false},
+		"its reason": {func(b *v1beta1.MemcachedBackup) {
+			b.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonJobCannotStart}}
+		}, true},
+		"its progress": {func(b *v1beta1.MemcachedBackup) { b.Status.Progress = &v1beta1.TransferProgress{Items: 1} }, false},
 		"its message": {func(b *v1beta1.MemcachedBackup) {
-			b.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: "copying"}}
+			b.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Reason: v1beta1.ReasonStarting, Message: "copying"}}
 		}, false},
 	} {
 		is := begun(runs)

@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -70,7 +72,7 @@ func (op *operator) deliver(k simtest.Kind, n int) {
 	for range min(n, op.cache.behind(k)) {
 		was, is := op.cache.next(k)
 		for _, o := range []client.Object{was, is} {
-			if o == nil {
+			if o == nil || !enqueue.SaysMore.Update(ctrlevent.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
 				continue
 			}
 			if name := memcachedOf(o); name != "" {
@@ -89,9 +91,8 @@ func memcachedOf(o client.Object) string {
 		return o.Spec.MemcachedRef.Name
 	case *v1beta1.MemcachedBackup:
 		return o.Spec.MemcachedRef.Name
-	default:
-		return o.GetLabels()[v1beta1.LabelInstance]
 	}
+	return o.GetLabels()[v1beta1.LabelInstance]
 }
 
 // reconcile reconciles one Memcached of the queue. An operator that is killed in it is restarted.
@@ -158,9 +159,8 @@ func (q queue) forget(name string) { q.entry(name).failures = 0 }
 // again has one reconciled that failed, later each time.
 func (q queue) again(name string, now time.Time) {
 	e := q.entry(name)
-	delay := min(5*time.Millisecond<<min(e.failures, 20), 1000*time.Second)
+	q.add(name, now.Add(min(5*time.Millisecond<<min(e.failures, 20), 1000*time.Second)))
 	e.failures++
-	q.add(name, now.Add(delay))
 }
 
 // due returns what the controller reconciles now, in the order of the names.
