@@ -30,7 +30,7 @@ type writer struct {
 // apply makes the writes in their order. A failed write doesn't prevent the others: a shard
 // doesn't wait for another shard's problem, except for its deletion.
 func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions) plan.Result {
-	r := &plan.Result{Applied: map[resources.Key]bool{}, FailedCreates: map[string]bool{}}
+	r := &plan.Result{Applied: map[resources.Key]bool{}}
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
 	}
@@ -56,7 +56,9 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 		add(r, resources.Key{Kind: resources.KindPod, Name: p.Pod.Name}, client.IgnoreNotFound(err))
 	}
 	for _, o := range a.Create {
-		r.FailedCreates[o.GetName()] = w.create(ctx, o, r)
+		err := w.client.Create(ctx, o, client.FieldOwner(v1beta1.ManagedByValue))
+		add(r, resources.KeyOf(o), err)
+		r.Applied[resources.KeyOf(o)] = err == nil || apierrors.IsAlreadyExists(err) // the next observation contains it
 	}
 	for _, o := range a.Delete {
 		add(r, resources.KeyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
@@ -158,14 +160,6 @@ func (w writer) patch(ctx context.Context, p plan.PodPatch, options ...client.Pa
 		return pod, w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1beta1.ManagedByValue))
 	}
 	return pod, w.client.Patch(ctx, pod, raw, append(options, client.FieldOwner(v1beta1.ManagedByValue))...)
-}
-
-// create creates an object for another controller and reports whether a retry may be needed.
-// The next observation contains an object that exists already.
-func (w writer) create(ctx context.Context, o client.Object, r *plan.Result) (failed bool) {
-	failures := len(r.Failures)
-	add(r, resources.KeyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1beta1.ManagedByValue)))
-	return len(r.Failures) > failures
 }
 
 // delete deletes an object, unless another one has taken its name. A pod or restore must be

@@ -240,6 +240,30 @@ func TestWhatCannotBeDeletedDelaysOnlyTheRestOfAScaleIn(t *testing.T) {
 	}
 }
 
+// creates answers each creation with an error.
+type creates struct {
+	client.Client
+	err error
+}
+
+func (c creates) Create(context.Context, client.Object, ...client.CreateOption) error { return c.err }
+
+// The status describes the loss of a shard when its restore exists.
+func TestObjectExistsUnlessItsCreationFails(t *testing.T) {
+	restore := &v1beta1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "refill"}}
+	for want, errs := range map[bool][]error{
+		true:  {nil, apierrors.NewAlreadyExists(schema.GroupResource{}, "refill")},
+		false: {apierrors.NewInternalError(errors.New("failed calling webhook")), apierrors.NewForbidden(schema.GroupResource{}, "refill", errors.New("a policy")), context.DeadlineExceeded},
+	} {
+		for _, err := range errs {
+			res := writer{client: creates{err: err}}.apply(t.Context(), nil, plan.Actions{Create: []resources.APIObject{restore}})
+			if got := res.Applied[resources.KeyOf(restore)]; got != want {
+				t.Errorf("%v: it exists: %t", err, got)
+			}
+		}
+	}
+}
+
 // A finalizer that another controller has added since must not be lost.
 func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	env := newEnv(t)

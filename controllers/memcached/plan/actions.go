@@ -119,8 +119,6 @@ type Result struct {
 	Rejections []error
 	// Failures are errors that a retry may fix.
 	Failures []error
-	// FailedCreates are the names of objects that could not be created yet.
-	FailedCreates map[string]bool
 	// Conflict is whether an object has changed since it was observed and was not written.
 	Conflict bool
 	// Gone is whether the Memcached is being deleted, with its namespace or because its finalizer was

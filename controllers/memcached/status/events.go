@@ -23,7 +23,7 @@ import (
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
 func Events(was, next v1beta1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
-	return slices.Concat(scalingEvents(was, next, p.Scaling.Cold), memcachedEvents(was, next, obs.Memcached, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
+	return slices.Concat(scalingEvents(was, next, p.Scaling.Cold), memcachedEvents(was, next, obs.Memcached, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(obs, p.Refills.Lost, res))
 }
 
 // memcachedEvents returns those of the Memcached.
@@ -173,10 +173,10 @@ func bootstrapEvents(was, now *v1beta1.BootstrapStatus) []event.Event {
 }
 
 // refillEvents returns the events of the shards that were lost.
-func refillEvents(refills []plan.Refill, res plan.Result) []event.Event {
+func refillEvents(obs *observation.Observation, refills []plan.Refill, res plan.Result) []event.Event {
 	var events []event.Event
 	for _, r := range refills {
-		if !refillPending(refills, r.Shard, res) {
+		if !refillPending(obs, refills, r.Shard, res) {
 			events = append(events, r.Event)
 		}
 	}

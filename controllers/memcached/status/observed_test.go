@@ -353,15 +353,25 @@ func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
 	plantest.Answer(obs, "cache-0", agentwire.StartCold)
 	p := plantest.Plan(obs)
 	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: event.Normal(v1beta1.EventRefillStarted, "refilling")}}
-	for failed, want := range map[bool]string{true: shardtest.RunningContainer, false: "another"} {
-		res := plan.Result{FailedCreates: map[string]bool{"refill": failed}}
-		s := Make(obs, p, res, obs.Now)
-		if got := s.Shards[0].ContainerID; got != want {
-			t.Errorf("the restore could not be created: %t: the status describes the start of container %q", failed, got)
+	created := map[resources.Key]bool{{Kind: resources.KindRestore, Name: "refill"}: true}
+	for name, c := range map[string]struct {
+		res      plan.Result
+		restores map[string]observation.Object
+		want     string
+	}{
+		"it is rejected":        {plan.Result{Applied: map[resources.Key]bool{}}, nil, shardtest.RunningContainer},
+		"the spec has changed":  {plan.Result{Conflict: true}, nil, shardtest.RunningContainer},
+		"it is created":         {plan.Result{Applied: created}, nil, "another"},
+		"it was created before": {plan.Result{}, map[string]observation.Object{"refill": {}}, "another"},
+	} {
+		obs.Restores = c.restores
+		s := Make(obs, p, c.res, obs.Now)
+		if got := s.Shards[0].ContainerID; got != c.want {
+			t.Errorf("%s: the status describes the start of container %q", name, got)
 		}
-		reasons := reasonsOf(Events(obs.Memcached.Status, s, obs, p, res))
-		if slices.Contains(reasons, v1beta1.EventRefillStarted) == failed {
-			t.Errorf("the restore could not be created: %t: events %q", failed, reasons)
+		reasons := reasonsOf(Events(obs.Memcached.Status, s, obs, p, c.res))
+		if slices.Contains(reasons, v1beta1.EventRefillStarted) != (c.want == "another") {
+			t.Errorf("%s: events %q", name, reasons)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, nam
 		s.AgentUnreachableTime = shard.AgentUnreachableTime(last, pod.Name, obs.Now)
 	}
 	agent, answered := obs.Agents[pod.Name]
-	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.Refills.Lost, name, res) {
+	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(obs, p.Refills.Lost, name, res) {
 		s.Version, s.StartResult, s.ContainerID, s.RestartAnnotation = agent.Version, v1beta1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
 		s.AgentVersion = text.Truncate(agent.AgentVersion, v1beta1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
@@ -122,8 +122,11 @@ func handoverProgress(obs *observation.Observation, name string) string {
 	return ""
 }
 
-// refillPending reports whether the restore of a lost shard could not be created yet. The
+// refillPending reports whether the restore of a lost shard doesn't exist yet, as it was rejected, or nothing was written. The
 // status doesn't describe the loss then, so that the operator tries again.
-func refillPending(refills []plan.Refill, name string, res plan.Result) bool {
-	return slices.ContainsFunc(refills, func(r plan.Refill) bool { return r.Shard == name && r.Restore != "" && res.FailedCreates[r.Restore] })
+func refillPending(obs *observation.Observation, refills []plan.Refill, name string, res plan.Result) bool {
+	return slices.ContainsFunc(refills, func(r plan.Refill) bool {
+		_, exists := obs.Restores[r.Restore]
+		return r.Shard == name && r.Restore != "" && !exists && !res.Applied[resources.Key{Kind: resources.KindRestore, Name: r.Restore}]
+	})
 }
