@@ -66,7 +66,11 @@ func collect(to chan<- prometheus.Metric, m *v1beta1.Memcached, losses int, last
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
 	}
 	send(info, prometheus.GaugeValue, 1, m.Status.Version)
-	send(shardsDesired, prometheus.GaugeValue, float64(resources.Listed(m)))
+	desired := resources.Listed(m)
+	if m.Spec.Paused && len(m.Status.Shards) == 0 { // none is created
+		desired = 0
+	}
+	send(shardsDesired, prometheus.GaugeValue, float64(desired))
 	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadyShards))
 	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedShards))
 	send(shardLosses, prometheus.CounterValue, float64(losses))

@@ -129,7 +129,9 @@ func TestDesiredShardsAreThoseThatClientsShouldUse(t *testing.T) {
 	}
 	paused := exampleMemcached("cache")
 	paused.Spec.Size, paused.Spec.Paused, paused.Status.Servers = new(int32(6)), true, []string{"cache-0.team", "cache-1.team", "cache-2.team"}
-	for want, m := range map[string]*v1beta1.Memcached{"2": copying(2, 4), "4": copying(4, 2), "3": paused} {
+	created := exampleMemcached("cache")
+	created.Spec.Paused, created.Status = true, v1beta1.MemcachedStatus{ObservedGeneration: 1}
+	for want, m := range map[string]*v1beta1.Memcached{"2": copying(2, 4), "4": copying(4, 2), "3": paused, "0": created} {
 		collector := &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1beta1.Memcached{*m}}, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
 		if got, line := scrape(t, collector), `shards_desired{memcached="cache",namespace="team"} `+want; !slices.Contains(got, line) {
 			t.Errorf("no %s in %q", line, got)
