@@ -1,5 +1,5 @@
 // Package enqueue has event handlers that request an object by its name, delays or prioritizes the requests of handlers, and omits updates
-// that change only messages.
+// that only another attempt of a rejected write has caused.
 package enqueue
 
 import (
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -65,14 +66,15 @@ func (q delayQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.R
 	q.priorityQueue.AddWithOpts(o, requests...)
 }
 
-// SaysMore selects the updates of a Memcached that change more than messages. The message of a rejected write can differ each time, such as
-// in the ID of the request or the port of a connection. A status with another message must not cause the next reconcile.
+// SaysMore selects the updates of a Memcached that change more than what differs with each attempt of a write that is rejected: the message,
+// such as in the ID of the request or the port of a connection, and the version of a list that no pod gets. A status with these must not cause
+// the next attempt.
 var SaysMore = predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
-	return !equality.Semantic.DeepEqual(withoutMessages(e.ObjectOld), withoutMessages(e.ObjectNew))
+	return !equality.Semantic.DeepEqual(withoutAttempts(e.ObjectOld), withoutAttempts(e.ObjectNew))
 }}
 
-// withoutMessages returns a Memcached without the messages in which errors are.
-func withoutMessages(o client.Object) client.Object {
+// withoutAttempts returns a Memcached without what differs with each attempt.
+func withoutAttempts(o client.Object) client.Object {
 	m, ok := o.(*v1beta1.Memcached)
 	if !ok {
 		return o
@@ -84,6 +86,9 @@ func withoutMessages(o client.Object) client.Object {
 	}
 	if m.Status.Bootstrap != nil {
 		m.Status.Bootstrap.Message = ""
+	}
+	if m.Status.Discovery != nil {
+		m.Status.Discovery.Version, m.Status.Discovery.LastChangeTime = 0, metav1.Time{}
 	}
 	return m
 }

@@ -91,8 +91,8 @@ func TestDelayedEventsWithPriorityComeBeforeOthers(t *testing.T) {
 }
 
 // A policy that denies a write may quote the ID of the request: each denial would be written, and cause the next one.
-func TestStatusWithAnotherMessageRequestsNothing(t *testing.T) {
-	was := &v1beta1.Memcached{Status: v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{}, Conditions: []metav1.Condition{{Type: v1beta1.ConditionDegraded}}}}
+func TestAttemptOfARejectedWriteRequestsNoOther(t *testing.T) {
+	was := &v1beta1.Memcached{Status: v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{}, Discovery: &v1beta1.DiscoveryStatus{Size: 2}, Conditions: []metav1.Condition{{Type: v1beta1.ConditionDegraded}}}}
 	for name, c := range map[string]struct {
 		change func(*v1beta1.Memcached)
 		want   bool
@@ -100,9 +100,13 @@ func TestStatusWithAnotherMessageRequestsNothing(t *testing.T) {
 		"its messages": {func(m *v1beta1.Memcached) {
 			m.ResourceVersion, m.Status.Conditions[0].Message, m.Status.Bootstrap.Message = "2", "denied: request 2", "denied: request 2"
 		}, false},
-		"its reasons":     {func(m *v1beta1.Memcached) { m.Status.Conditions[0].Reason = v1beta1.ReasonApplyRejected }, true},
-		"its annotations": {func(m *v1beta1.Memcached) { m.Annotations = map[string]string{v1beta1.AnnotationRetry: "2"} }, true},
-		"its spec":        {func(m *v1beta1.Memcached) { m.Spec.Paused = true }, true},
+		"the version of its list": {func(m *v1beta1.Memcached) {
+			m.ResourceVersion, m.Status.Discovery.Version, m.Status.Discovery.LastChangeTime = "2", 2, metav1.Now()
+		}, false},
+		"the size of its list": {func(m *v1beta1.Memcached) { m.Status.Discovery.Size = 1 }, true},
+		"its reasons":          {func(m *v1beta1.Memcached) { m.Status.Conditions[0].Reason = v1beta1.ReasonApplyRejected }, true},
+		"its annotations":      {func(m *v1beta1.Memcached) { m.Annotations = map[string]string{v1beta1.AnnotationRetry: "2"} }, true},
+		"its spec":             {func(m *v1beta1.Memcached) { m.Spec.Paused = true }, true},
 	} {
 		is := was.DeepCopy()
 		c.change(is)

@@ -89,7 +89,7 @@ type Reconciler struct {
 // SetupWithManager registers the reconciler for changes of a Memcached, of everything with
 // its label, and of its restores and backups. Objects are mapped by label and not by owner,
 // so that an object without its owner, or one left by a deleted Memcached of the same name,
-// counts too. Changes of the status count, except for messages: a reconcile may have compared with an older status
+// counts too. Changes of the status that enqueue.SaysMore selects count: a reconcile may have compared with an older status
 // than the one that the operator wrote last.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	api, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
