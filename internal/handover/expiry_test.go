@@ -191,13 +191,16 @@ func TestFlushWithADelayFollowsInTheTarget(t *testing.T) {
 	}
 }
 
-// An update can add -F, with which no flush_all is possible.
-func TestFlushWithADelayThatTheTargetRejects(t *testing.T) {
-	for mode, ready := range map[string]func(){"Strict": nil, "Available": func() {}} {
+// An update can add -F, with which no flush_all is possible. What one has deleted is deleted by name.
+func TestFlushThatTheTargetRejects(t *testing.T) {
+	const strict, available, between = "Strict", "Available", "Available, without a delay while both serve"
+	for _, mode := range []string{strict, available, between} {
 		t.Run(mode, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				origin, cache := newOrigin(100), newCache(t)
-				origin.flushes, origin.flushesAt = 1, time.Now().Add(time.Hour).UnixMilli()
+				if mode != between {
+					origin.flushes, origin.flushesAt = 1, time.Now().Add(time.Hour).UnixMilli()
+				}
 				cache.Before = func(request string) string {
 					switch {
 					case strings.HasPrefix(request, "flush_all"):
@@ -209,11 +212,25 @@ func TestFlushWithADelayThatTheTargetRejects(t *testing.T) {
 				}
 				start(t, cache.network, offerOf(origin, 100))
 				target := targetOf(t, cache)
-				target.Ready = ready
+				switch mode {
+				case available:
+					target.Ready = func() {}
+				case between:
+					target.Ready = func() {
+						cache.set("stored before", entry{value: "by a client of the target"})
+						origin.mu.Lock()
+						defer origin.mu.Unlock()
+						origin.flushes, origin.items = 1, map[string]entry{"stored since": {value: "new"}}
+					}
+				}
 				if _, err := Receive(t.Context(), target); err != nil {
 					t.Fatal(err)
 				}
-				mustEqual(t, cache.snapshot(), origin.snapshot())
+				want := origin.snapshot()
+				if mode == between {
+					want = map[string]entry{} // the new item is a miss, as both served
+				}
+				mustEqual(t, cache.snapshot(), want)
 			})
 		})
 	}

@@ -408,10 +408,10 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 	return r.deleteRemoved(ctx)
 }
 
-// flush repeats the source's last flush_all. One with a delay is not worth the items.
+// flush repeats the source's last flush_all. With -F, what it has deleted is deleted by name, and one with a delay is not worth the items.
 func (r *receiver) flush(d done) error {
-	if d.FlushesAt != 0 && !r.cache.flushes {
-		r.Log.Warn("A flush_all with a delay has no effect any more, as memcached has -F")
+	if !r.cache.flushes {
+		r.Log.Warn("The other pod's flush_all is not repeated, as memcached has -F", "delayed", d.FlushesAt != 0)
 		return nil
 	}
 	err := r.cache.barrier()
