@@ -19,6 +19,12 @@ import (
 // maxValue is the largest value that moves, in bytes. Larger ones stay with the source until the close, like keys without a pair.
 const maxValue = 4 << 20
 
+const (
+	// answersSize is that of a pipe's buffer for answers, in bytes, and keptSize the largest one for a value or a batch that it keeps: a target
+	// has two pipes for each of its sources.
+	answersSize, keptSize = 16 << 10, 2 * maxRequests
+)
+
 // item is what memcached has returned, or gets. The key and the value are valid until the next answer.
 type item struct {
 	key    []byte
@@ -74,7 +80,7 @@ func openPipe(ctx context.Context, m Memcached) (*pipe, error) {
 
 // connect returns a pipe to a memcached with any settings.
 func connect(ctx context.Context, m Memcached) (*pipe, error) {
-	conn, err := m.Server.Keep(ctx, peerlink.Silence, peerlink.BatchBytes/16)
+	conn, err := m.Server.Keep(ctx, peerlink.Silence, answersSize)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +206,11 @@ func (p *pipe) flush() error {
 			return err
 		}
 	}
-	if p.batch == nil {
+	if p.batch == nil && cap(batch) <= keptSize {
 		p.batch, p.then = batch[:0], then[:0]
+	}
+	if cap(p.value) > keptSize {
+		p.value = nil
 	}
 	return nil
 }

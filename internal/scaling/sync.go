@@ -28,6 +28,8 @@ const (
 	progressInterval = 250 * time.Millisecond
 	// purges is how often items are listed and deleted at most.
 	purges = 3
+	// maxSources is with how many sources a target works at a time: the list of each takes an eighth of a megabyte of its container.
+	maxSources = 32
 )
 
 // Run moves the keys of the target from their old owners. It returns nil when the change is closed. ErrUnproven, ErrNoMemory and
@@ -175,14 +177,17 @@ func (r *receiver) update(change func(*Progress), now bool) {
 	r.Progress(r.progress)
 }
 
-// each calls do for all sources at the same time, and disconnects those for which it fails.
+// each calls do for all sources, of which maxSources at the same time, and disconnects those for which it fails.
 func (r *receiver) each(do func(*source) error) (err error) {
 	var running sync.WaitGroup
+	free := make(chan struct{}, maxSources)
 	for _, s := range r.sources {
+		free <- struct{}{}
 		running.Go(func() {
 			if s.err == nil {
 				s.fail(do(s))
 			}
+			<-free
 		})
 	}
 	running.Wait()

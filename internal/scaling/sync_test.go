@@ -580,3 +580,50 @@ func TestIncompleteScansShowNothing(t *testing.T) {
 		}))
 	}
 }
+
+// A shard that leaves or joins a large cache has many sources, each of which takes memory of its container.
+func TestTargetWorksWithSomeOfManySourcesAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{sources: map[int]*source{}}
+		for ordinal := range 127 {
+			r.sources[ordinal] = &source{receiver: r, ordinal: ordinal}
+		}
+		var began atomic.Int64
+		free, done := make(chan struct{}), make(chan error)
+		go func() {
+			done <- r.each(func(*source) error {
+				began.Add(1)
+				<-free
+				return nil
+			})
+		}()
+		if synctest.Wait(); began.Load() != maxSources {
+			t.Errorf("%d at a time", began.Load())
+		}
+		close(free)
+		if err := <-done; err != nil || began.Load() != 127 {
+			t.Errorf("%d of 127: %v", began.Load(), err)
+		}
+	})
+}
+
+func TestPipeKeepsNoLargeBuffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwners(t)
+		defer o.network.Close()
+		o.servers[ours].Set("large", fake.Item{Value: strings.Repeat("v", 2*keptSize)})
+		own, err := openPipe(t.Context(), o.memcached(ours))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.close()
+		read := 0
+		err = own.fetch([]byte("large"), false, func(found *item) error {
+			read = len(found.value)
+			return own.set(&item{key: []byte("copy"), value: found.value}, time.Time{}, 0, func(protocol.Head, []byte) error { return nil })
+		})
+		if err = errors.Join(err, own.barrier()); err != nil || read != 2*keptSize || cap(own.value) > keptSize || cap(own.batch) > keptSize {
+			t.Errorf("read %d bytes, keeps %d and %d: %v", read, cap(own.value), cap(own.batch), err)
+		}
+	})
+}
