@@ -113,7 +113,7 @@ func TestClocksOfTheNodesMayDiffer(t *testing.T) {
 				_ = peerlink.Sleep(t.Context(), time.Second) // an answer that is slow is no sign that they differ
 				_ = s.link.Send(kindOffer, offer{Version: protocolVersion, Pod: "source", Now: now.UnixMilli()})
 				_ = s.sourceStep("finish")
-				_ = s.link.sendItem(&memfile.Item{Key: []byte("k"), ExpiresAt: now.Add(time.Minute)})
+				_, _ = s.link.sendItem(&memfile.Item{Key: []byte("k"), Size: 1, ExpiresAt: now.Add(time.Minute)}, newHasher())
 				for _, step := range []string{"done", "acknowledge"} {
 					_ = s.sourceStep(step)
 				}

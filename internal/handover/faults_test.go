@@ -249,7 +249,7 @@ func (s *script) sourceStep(step string) (err error) {
 			}
 		}
 	case "items":
-		err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")})
+		_, err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v"), Size: 2}, newHasher())
 	case "done":
 		err = l.Send(kindDone, done{Items: 1, Complete: true, Routed: true})
 	case "acknowledge":

@@ -162,7 +162,7 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 		if o.visiting != nil {
 			o.visiting(scan, report.Items)
 		}
-		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, Expires: uint32(e.expires), Binary: e.binary, CAS: cas, LastAccess: accessed}
+		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Size: len(key) + len(e.value), Flags: e.flags, Expires: uint32(e.expires), Binary: e.binary, CAS: cas, LastAccess: accessed}
 		if e.expires != 0 {
 			item.ExpiresAt = time.Unix(e.expires, 0)
 		}

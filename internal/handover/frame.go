@@ -146,7 +146,7 @@ const bitBinary = 1
 
 // appendItem appends the head of an item's frame, up to its value.
 func appendItem(dst []byte, item *memfile.Item) []byte {
-	dst = peerlink.AppendHead(dst, kindItem, itemHeadSize+len(item.Key)+len(item.Value))
+	dst = peerlink.AppendHead(dst, kindItem, itemHeadSize+item.Size)
 	var bits byte
 	if item.Binary {
 		bits |= bitBinary

@@ -15,7 +15,7 @@ import (
 
 // Any input is either frames within their limits or a documented error.
 func FuzzFrames(f *testing.F) {
-	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true, ExpiresAt: time.UnixMilli(1_800_000_000_123)}
+	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Size: 8, Flags: 7, Binary: true, ExpiresAt: time.UnixMilli(1_800_000_000_123)}
 	f.Add(append(appendItem(nil, &item), item.Value...))
 	f.Add(append(peerlink.AppendHead(nil, kindRemoved, 16), make([]byte, 16)...))
 	f.Add(append(peerlink.AppendHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
@@ -54,7 +54,7 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 		if n, _ := io.ReadFull(r, value); n < got.size {
 			return io.ErrUnexpectedEOF
 		}
-		item := memfile.Item{Key: got.key, Value: value, Flags: got.flags, Binary: got.binary}
+		item := memfile.Item{Key: got.key, Value: value, Size: len(got.key) + len(value), Flags: got.flags, Binary: got.binary}
 		if got.expires != 0 {
 			item.ExpiresAt = time.UnixMilli(got.expires)
 		}

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 
@@ -26,14 +27,25 @@ type link struct{ *peerlink.Link }
 
 func newLink(conn net.Conn) *link { return &link{peerlink.New(conn, frames)} }
 
-// sendItem buffers an item.
-func (l *link) sendItem(item *memfile.Item) error {
-	return l.Write(func(dst []byte) []byte { return appendItem(dst, item) }, item.Value)
+// sendItem buffers an item, and returns the hash of what it has sent of one that memcached may have changed since.
+func (l *link) sendItem(item *memfile.Item, h *hasher) (content uint64, err error) {
+	h.begin(item)
+	err = l.Write(func(dst []byte) []byte { return appendItem(dst, item) }, func(write func([]byte) error) error {
+		err := item.EachPart(func(part []byte) error {
+			_, _ = h.h.Write(part)
+			return write(part)
+		})
+		if errors.Is(err, memfile.ErrTorn) {
+			err = nil
+		}
+		return err
+	})
+	return h.h.Sum64(), err
 }
 
 // sendName buffers a key.
 func (l *link) sendName(key []byte) error {
-	return l.Write(func(dst []byte) []byte { return peerlink.AppendHead(dst, kindName, len(key)) }, key)
+	return l.Write(func(dst []byte) []byte { return peerlink.AppendHead(dst, kindName, len(key)) }, func(write func([]byte) error) error { return write(key) })
 }
 
 // expect reads a message of a kind, or the peer's failure.

@@ -1,12 +1,17 @@
 package handover
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -98,10 +103,73 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 // A large item can take seconds on a slow network.
 func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
 	t.Parallel()
-	p := pass{session: &session{link: newLink(nil)}, ctx: t.Context(), live: true}
+	p := pass{session: &session{link: newLink(nil), hasher: newHasher()}, ctx: t.Context(), live: true}
 	p.session.ends.Store(&ends{deadline: time.Now().Add(-time.Millisecond)})
 	if err := p.visit(&memfile.Item{Key: []byte("k")}); !errors.Is(err, errDeadline) || p.done.Sent != 0 {
 		t.Errorf("%v, %d items are sent", err, p.done.Sent)
+	}
+}
+
+// hookedConn calls onWrite after each write.
+type hookedConn struct {
+	net.Conn
+	onWrite func()
+}
+
+func (c hookedConn) Write(p []byte) (int, error) {
+	defer c.onWrite()
+	return c.Conn.Write(p)
+}
+
+// The value of a large item is read twice, since it can be larger than the memory of an agent: memcached can have changed it between.
+func TestItemThatChangesWhileItIsSentIsSentAgain(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	compressed, err := os.ReadFile("../memcached/memfile/testdata/memory.gz")
+	must(err)
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	must(err)
+	data, err := io.ReadAll(r)
+	must(err)
+	memory, err := os.Create(filepath.Join(t.TempDir(), "memory"))
+	must(err)
+	defer memory.Close()
+	_, err = memory.Write(data)
+	must(err)
+	layout, err := memfile.LayoutOf([]string{"-f", "16", "-n", "1000", "-m", "8", "-I", "4m"}, "1.6.45")
+	must(err)
+	file, err := memfile.Open(memory.Name(), layout)
+	must(err)
+	defer file.Close()
+	change := func(value string) {
+		_, err := memory.WriteAt([]byte(value), int64(bytes.LastIndex(data, []byte("0123456789"))))
+		must(err)
+	}
+	table, err := newTable(tableSize(1))
+	must(err)
+	defer table.Close()
+	near, far := fake.Pipe()
+	defer near.Close()
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	s := &session{link: newLink(hookedConn{near, func() { change("012345678x") }}), table: table, hasher: newHasher()}
+	s.ends.Store(&ends{deadline: time.Now().Add(time.Hour)})
+	for _, want := range []int64{1, 1, 0} {
+		p := pass{session: s, ctx: t.Context(), live: true, ends: s.ends.Load()}
+		_, err := file.Scan(memfile.Clock{Now: 64}, func(item *memfile.Item) error {
+			if string(item.Key) == "large" {
+				return p.visit(item)
+			}
+			return nil
+		})
+		if err != nil || p.done.Sent != want {
+			t.Errorf("%d items are sent, want %d: %v", p.done.Sent, want, err)
+		}
+		change("0123456789")
+		s.link = newLink(near)
 	}
 }
 
@@ -352,14 +420,21 @@ func TestFullTableHasFreeSlots(t *testing.T) {
 func TestContentHashCoversWholeItem(t *testing.T) {
 	h := newHasher()
 	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 1, Expires: 2, LastAccess: 4, CAS: 5}
-	content := h.content(&item)
+	contentOf := func(item *memfile.Item) uint64 {
+		content, err := h.content(item)
+		if err != nil {
+			t.Error(err)
+		}
+		return content
+	}
+	content := contentOf(&item)
 	same := item
 	same.ExpiresAt, same.LastAccess, same.CAS = time.Unix(6, 0), 7, 8
-	if h.content(&same) != content {
+	if contentOf(&same) != content {
 		t.Error("what every access changes is a part of the content")
 	}
 	h.cas = true
-	if content := h.content(&item); content == h.content(&same) {
+	if content := contentOf(&item); content == contentOf(&same) {
 		t.Error("a write of the same value is no change")
 	}
 	h.cas = false
@@ -373,7 +448,7 @@ func TestContentHashCoversWholeItem(t *testing.T) {
 	} {
 		other := item
 		change(&other)
-		if h.content(&other) == content {
+		if contentOf(&other) == content {
 			t.Errorf("another %s has the same content", name)
 		}
 	}

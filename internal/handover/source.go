@@ -642,7 +642,7 @@ func (p *pass) visit(item *memfile.Item) error {
 			return err
 		}
 	}
-	var hash, content uint64
+	var hash uint64
 	var at slot
 	var found bool
 	if s.table != nil {
@@ -650,9 +650,10 @@ func (p *pass) visit(item *memfile.Item) error {
 		if at, found = s.table.Find(hash); !found && s.coldest > 0 && item.LastAccess <= s.coldest {
 			return nil // to sort the items again would take most of the time that is left
 		}
-		if content = s.hasher.content(item); found && s.table.unchanged(at, content) {
-			return nil
-		}
+	}
+	content, err := s.hasher.content(item)
+	if err != nil || found && s.table.unchanged(at, content) {
+		return nil // a later pass shows what can't be read now
 	}
 	if p.names {
 		s.table.put(at, found, hash, content)
@@ -691,11 +692,15 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	if s.table != nil && !s.table.put(at, found, hash, content) && p.live {
 		return nil // sent in the end
 	}
-	if err := s.link.sendItem(item); err != nil {
+	sent, err := s.link.sendItem(item, s.hasher)
+	if err != nil {
 		return err
 	}
+	if p.live {
+		s.table.setContent(at, stored(sent))
+	}
 	s.sent.add(s.received.Of(item.CAS, item.AccessedAt, item.Fetched))
-	size := int64(len(item.Key) + len(item.Value))
+	size := int64(item.Size)
 	p.done.Sent++
 	s.result.Bytes += size
 	if wait := p.pace.add(size, now); wait > 0 {

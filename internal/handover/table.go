@@ -22,7 +22,18 @@ func newHasher() *hasher {
 	return h
 }
 
-func (h *hasher) content(item *memfile.Item) uint64 {
+// content returns an error for an item that memcached changes at the same time.
+func (h *hasher) content(item *memfile.Item) (uint64, error) {
+	h.begin(item)
+	err := item.EachPart(func(part []byte) error {
+		_, err := h.h.Write(part)
+		return err
+	})
+	return h.h.Sum64(), err
+}
+
+// begin adds all but the value.
+func (h *hasher) begin(item *memfile.Item) {
 	var head [10]byte
 	binary.NativeEndian.PutUint32(head[:], item.Flags)
 	binary.NativeEndian.PutUint32(head[4:], item.Expires)
@@ -33,11 +44,9 @@ func (h *hasher) content(item *memfile.Item) uint64 {
 	h.h.Reset()
 	_, _ = h.h.Write(head[:])
 	_, _ = h.h.Write(item.Key)
-	_, _ = h.h.Write(item.Value)
 	if h.cas {
 		_, _ = h.h.Write(binary.NativeEndian.AppendUint64(nil, item.CAS))
 	}
-	return h.h.Sum64()
 }
 
 const (

@@ -206,16 +206,18 @@ func (l *Link) SendContent(k Kind, content []byte) error {
 	return l.w.Flush()
 }
 
-// Write buffers a frame, which appendHead appends without its last part.
-func (l *Link) Write(appendHead func([]byte) []byte, last []byte) error {
+// Write buffers a frame, which appendHead appends without its last parts.
+func (l *Link) Write(appendHead func([]byte) []byte, eachLast func(func([]byte) error) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.head = appendHead(l.head[:0])
 	if _, err := l.w.Write(l.head); err != nil {
 		return err
 	}
-	_, err := l.w.Write(last)
-	return err
+	return eachLast(func(part []byte) error {
+		_, err := l.w.Write(part)
+		return err
+	})
 }
 
 // Flush sends what is buffered.

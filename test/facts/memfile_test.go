@@ -163,8 +163,8 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 			}
 			found := map[string]bool{}
 			report, err := scan(clock, func(item *memfile.Item) error {
-				if len(item.Key) == 0 || len(item.Key) > protocol.MaxKey || len(item.Value) > 4<<20 {
-					return fmt.Errorf("item %q of %d bytes", item.Key, len(item.Value))
+				if err := item.EachPart(func([]byte) error { return nil }); len(item.Key) == 0 || len(item.Key) > protocol.MaxKey || item.Size > 5<<20 || err != nil && !errors.Is(err, memfile.ErrTorn) {
+					return fmt.Errorf("item %q of %d bytes: %w", item.Key, item.Size, err)
 				}
 				found[string(item.Key)] = true
 				return nil

@@ -9,7 +9,8 @@
 //
 // The file is read, and not mapped into memory: a page that memcached has not used yet
 // stays unallocated, a file that shrinks is an error instead of a signal, and what visit
-// sees is a copy that doesn't change under it.
+// sees is a copy that doesn't change under it. A value in more than one chunk is copied in
+// parts, when they are visited.
 //
 // Nothing in the file is trusted. memcached may change it at any time, so that a scan can
 // see a part of an item before and the other part after a change, miss an item that moves,
@@ -33,10 +34,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
-// Item is one item of the file. Its slices are valid until visit returns.
+// Item is one item of the file. It is valid until visit returns.
 type Item struct {
-	Key   []byte
-	Value []byte // without the trailing \r\n
+	Key []byte
+	// Value is without the trailing \r\n. EachPart reads that of an item in more than one chunk, which can be larger than an agent's memory.
+	Value []byte
 	// Size is that of the key and the value in bytes.
 	Size  int
 	Flags uint32
@@ -53,6 +55,11 @@ type Item struct {
 	// Binary is whether the client sent the key in base64, with the flag b of the meta commands.
 	// memcached returns it so.
 	Binary bool
+
+	// scan is nil for an item in one chunk. offset is where the item is, first what it has of the chain of its chunks.
+	scan   *scan
+	offset int64
+	first  firstChunk
 }
 
 // Report counts what a scan found.
@@ -69,8 +76,12 @@ type Report struct {
 	FlushesAt int64
 }
 
-// ErrLayout is a file that this package can't read.
-var ErrLayout = errors.New("the memory file has an unknown layout")
+var (
+	// ErrLayout is a file that this package can't read.
+	ErrLayout = errors.New("the memory file has an unknown layout")
+	// ErrTorn is an item that memcached changes while its value is read.
+	ErrTorn = errors.New("memcached has changed the item")
+)
 
 // Offsets and sizes in bytes.
 const (
@@ -145,7 +156,7 @@ type File struct {
 	io.Closer
 	layout Layout
 	// Which, if any, is called for each item, in each pass, also directly before a visit: the scans visit and count those for which it
-	// returns true, without the values of those in more than one chunk.
+	// returns true.
 	Which func(*Item) bool
 }
 
@@ -202,7 +213,7 @@ func (f *File) scanByAccess(clock Clock, arrange func([]uint64), visit func(*Ite
 	}
 	entries := make([]uint64, 0, most) // what is never written takes no memory
 	classes := make([]uint8, f.layout.size/pageSize)
-	first := scan{file: f, clock: clock, headersOnly: true}
+	first := scan{file: f, clock: clock}
 	err = first.walk(func(offset int64, chunk []byte) error {
 		if first.skip {
 			first.report.Skipped++
@@ -265,14 +276,13 @@ type scan struct {
 	file   *File
 	clock  Clock
 	report Report
-	// headersOnly leaves Value empty for items in more than one chunk.
-	headersOnly bool
 
 	item  Item
 	class int
 	// skip is whether the item must be omitted.
-	skip  bool
-	value []byte
+	skip bool
+	// part is of the value of an item in more than one chunk.
+	part []byte
 }
 
 func (s *scan) visit(visit func(*Item) error) error {
@@ -425,49 +435,76 @@ func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
 	case flags&flagExtstore != 0:
 		return true
 	case flags&flagChunked != 0:
-		return s.parseChunked(chunk, offset, class, length)
+		first, ok := s.file.layout.firstChunk(chunk, offset)
+		s.item.scan, s.item.offset, s.item.first = s, offset, first
+		return ok && first.class == class
 	case int(chunk[atClass]&classBits) != class || data+length > len(chunk):
 		return false
 	}
-	return s.setValue(chunk[data : data+length : data+length])
+	end := data + length - len(lineEnd)
+	s.item.Value = chunk[data:end:end]
+	return string(chunk[end:data+length]) == lineEnd
 }
 
 const lineEnd = "\r\n"
 
-func (s *scan) setValue(data []byte) bool {
-	end := len(data) - len(lineEnd)
-	s.item.Value = data[:end]
-	return string(data[end:]) == lineEnd
+// maxPart is how much of a value is read at a time, in bytes.
+const maxPart = 64 << 10
+
+// EachPart visits the parts of the value, which have its size together also with ErrTorn: the rest are zeros then.
+func (i *Item) EachPart(visit func([]byte) error) error {
+	if i.scan == nil {
+		return visit(i.Value)
+	}
+	left := i.Size - len(i.Key)
+	err := i.eachPart(func(part []byte) error {
+		left -= len(part)
+		return visit(part)
+	})
+	for errors.Is(err, ErrTorn) && left > 0 {
+		zeros := i.scan.part[:min(left, maxPart)]
+		clear(zeros)
+		if failed := visit(zeros); failed != nil {
+			return failed
+		}
+		left -= len(zeros)
+	}
+	return err
 }
 
-func (s *scan) parseChunked(chunk []byte, offset int64, class, length int) bool {
-	l := s.file.layout
-	first, ok := l.firstChunk(chunk, offset)
-	if !ok || first.class != class {
-		return false
+// eachPart visits the parts that can be read of a value in more than one chunk.
+func (i *Item) eachPart(visit func([]byte) error) error {
+	f, size := i.scan.file, i.Size-len(i.Key)
+	if i.scan.part == nil {
+		i.scan.part = make([]byte, maxPart)
 	}
-	if s.headersOnly || s.skip || s.file.Which != nil {
-		return true
-	}
-	s.value = slices.Grow(s.value[:0], length)
-	next, head := first.next, make([]byte, headerSize)
+	at, next, head := 0, i.first.next, make([]byte, headerSize)
 	// A chunk without data is possible, a cycle is not.
-	for left := length/(l.chunks[1]-atData) + 16; len(s.value) < length && left > 0; left-- {
-		at := int64(next - first.base)
-		if s.file.readAt(head, at) != nil {
-			return false
+	for chunks := size/(f.layout.chunks[1]-atData) + 16; at < size+len(lineEnd); chunks-- {
+		chunk := int64(next - i.first.base)
+		if chunks == 0 || f.readAt(head, chunk) != nil {
+			return ErrTorn
 		}
 		used := int(int32(number(head, atUsed)))
-		if binary.NativeEndian.Uint64(head[atHead:]) != first.base+uint64(offset) || flagsOf(head) != flagChunk ||
-			used < 0 || used > length-len(s.value) {
-			return false
+		if binary.NativeEndian.Uint64(head[atHead:]) != i.first.base+uint64(i.offset) || flagsOf(head) != flagChunk ||
+			used < 0 || used > size+len(lineEnd)-at {
+			return ErrTorn
 		}
-		from := len(s.value)
-		s.value = s.value[:from+used]
-		if s.file.readAt(s.value[from:], at+atData) != nil {
-			return false
+		for data := chunk + atData; used > 0; {
+			part := i.scan.part[:min(used, maxPart)]
+			if f.readAt(part, data) != nil {
+				return ErrTorn
+			}
+			value := part[:min(max(size-at, 0), len(part))]
+			if end := part[len(value):]; len(end) > 0 && string(end) != lineEnd[at+len(value)-size:][:len(end)] {
+				return ErrTorn
+			}
+			if err := visit(value); err != nil {
+				return err
+			}
+			at, used, data = at+len(part), used-len(part), data+int64(len(part))
 		}
 		next = binary.NativeEndian.Uint64(head[atNext:])
 	}
-	return len(s.value) == length && s.setValue(s.value)
+	return nil
 }

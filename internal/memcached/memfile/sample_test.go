@@ -18,7 +18,7 @@ func TestSampleOfARecordedFile(t *testing.T) {
 
 	// The memory of chunks with items, counted by reading all of them.
 	want := int64(0)
-	s := scan{file: f, clock: clock, headersOnly: true}
+	s := scan{file: f, clock: clock}
 	if err := s.walk(func(offset int64, chunk []byte) error {
 		if s.skip {
 			return nil

@@ -47,7 +47,7 @@ func (f *File) Verify(ctx context.Context, server protocol.Server) error {
 	size := len(sample)
 	// A scan misses items that move to a page that it has already read.
 	for range scans {
-		s := scan{file: f, headersOnly: true}
+		s := scan{file: f}
 		err := s.walk(func(int64, []byte) error {
 			if cas, ok := sample[string(s.item.Key)]; ok && cas == s.item.CAS {
 				delete(sample, string(s.item.Key))
@@ -88,7 +88,7 @@ func (f *File) verifyUnlisted(ctx context.Context, server protocol.Server) error
 		former, seen := sample, 0
 		sample, n, counted = map[string]uint64{}, 0, int(protocol.ParseGeneral(stats[0]).Items)
 		var keys []string // of a sample of all, each of which has the same chance
-		s := scan{file: f, clock: clock, headersOnly: true}
+		s := scan{file: f, clock: clock}
 		err = s.walk(func(int64, []byte) error {
 			n++
 			if s.skip {
