@@ -130,7 +130,12 @@ func trimPod(pod *corev1.Pod) {
 		// of which a deletion may have less
 		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
 
-		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) }),
+		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) && !resources.IsKeyVolume(v) }),
+	}
+	for i, v := range pod.Spec.Volumes {
+		if resources.IsKeyVolume(v) { // without the name of its shard
+			pod.Spec.Volumes[i].Secret = &corev1.SecretVolumeSource{SecretName: v.Secret.SecretName}
+		}
 	}
 	for _, c := range spec.Containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources})

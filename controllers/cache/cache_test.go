@@ -99,6 +99,11 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 	if trim(job); job.Spec.Template.Labels != nil || job.Spec.Suspend == nil {
 		t.Errorf("the Job is %+v", job.Spec)
 	}
+	pod := &corev1.Pod{}
+	shardtest.MountKey(pod, "cache-handover-12345678")
+	if trim(pod); len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].Secret.SecretName != "cache-handover-12345678" || pod.Spec.Volumes[0].Secret.Items != nil {
+		t.Errorf("volumes %+v", pod.Spec.Volumes)
+	}
 }
 
 func TestCacheContainsTheFirstAddressOfALoadBalancer(t *testing.T) {

@@ -46,7 +46,7 @@ func annotationOf(m *v1beta1.Memcached, node *corev1.Node, pod *corev1.Pod) (val
 		return has, ""
 	}
 	handover := m.Spec.UpdateStrategy.Handover
-	if reason = leaves(node, handover.NodeDrain.Taints); reason == "" || !handover.MovesEarly() || !resources.CanHandOver(pod) {
+	if reason = leaves(node, handover.NodeDrain.Taints); reason == "" || !handover.MovesEarly() || !resources.CanHandOver(m, pod) {
 		return "", ""
 	}
 	return annotations.NodeLeaves + node.Name, reason

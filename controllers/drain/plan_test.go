@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -33,6 +34,7 @@ func TestShardLeavesANodeThatIsAboutToGo(t *testing.T) {
 		"no mode":                             {unschedules: true},
 		"no handover":                         {handover: v1beta1.HandoverSpec{Mode: v1beta1.HandoverDisabled, NodeDrain: v1beta1.NodeDrain{Mode: v1beta1.NodeDrainEarly}}, unschedules: true},
 		"a pod that can't hand over":          {handover: early, unschedules: true, change: func(_ *v1beta1.Memcached, p *corev1.Pod) { delete(p.Annotations, annotations.Handover) }},
+		"a pod that is adopted":               {handover: early, unschedules: true, change: func(_ *v1beta1.Memcached, p *corev1.Pod) { shardtest.MountKey(p, "cache-handover-87654321") }},
 		"a pod that is being deleted":         {handover: early, unschedules: true, change: func(_ *v1beta1.Memcached, p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }},
 		"a Memcached that is being deleted":   {handover: early, unschedules: true, change: func(m *v1beta1.Memcached, _ *corev1.Pod) { m.DeletionTimestamp = &metav1.Time{} }},
 		"a pod of another controller":         {handover: early, unschedules: true, change: func(_ *v1beta1.Memcached, p *corev1.Pod) { p.OwnerReferences = nil }},

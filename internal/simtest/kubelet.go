@@ -320,7 +320,7 @@ func (cl *Cluster) ServedByOther(p *Proc) bool {
 func (cl *Cluster) source(p *Proc) *Proc {
 	for _, pod := range All[*corev1.Pod](cl.Server) {
 		from := cl.Procs[pod.UID]
-		if from != nil && from != p && from.Shard == p.Shard && from.Runs && from.Serves && (from.followedBy == nil || from.followedBy == p) && resources.CanHandOver(pod) && !cl.NodeOf(from).Down {
+		if from != nil && from != p && from.Shard == p.Shard && from.Runs && from.Serves && (from.followedBy == nil || from.followedBy == p) && resources.CanReceive(pod) && !cl.NodeOf(from).Down {
 			return from
 		}
 	}
@@ -410,7 +410,7 @@ func (p *Proc) begin(pod *corev1.Pod) {
 	p.Runs, p.Serves, p.Arguments, p.problem, p.stopRead = true, false, arguments, "", time.Time{}
 	p.resources = Container(pod).Resources
 	p.load()
-	p.receives = p.Containers == 1 && resources.CanHandOver(pod) && cl.source(p) != nil
+	p.receives = p.Containers == 1 && resources.CanReceive(pod) && cl.source(p) != nil
 }
 
 // rearm restarts memcached in its container with the arguments that were brought.

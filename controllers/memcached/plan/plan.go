@@ -70,7 +70,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		if m.Spec.Paused {
 			all = append(all, step, planPaused(obs, build, shards, desired))
 		} else {
-			p.Resources, p.Binding = planResources(obs, build, desired, canMove(p.Decision, shards)), planBinding(obs, build)
+			p.Resources, p.Binding = planResources(obs, build, desired, canMove(m, p.Decision, shards)), planBinding(obs, build)
 			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Scaling.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 // canMove reports whether a shard could leave its node soon, with its items: nothing blocks it until a user does something, or a window
 // opens.
-func canMove(d rollout.Decision, shards []shard.State) bool {
+func canMove(m *v1beta1.Memcached, d rollout.Decision, shards []shard.State) bool {
 	lasting := []rollout.Gate{rollout.GateUpdateStrategyInvalid, rollout.GateSecretInvalid, rollout.GateOutsideMaintenanceWindow, rollout.GateScaling}
 	return !slices.Contains(lasting, d.Gate) && !d.NeedsIntervention &&
-		!slices.ContainsFunc(shards, func(s shard.State) bool { return s.Active != nil && !resources.CanHandOver(s.Active) })
+		!slices.ContainsFunc(shards, func(s shard.State) bool { return s.Active != nil && !resources.CanHandOver(m, s.Active) })
 }
 
 // pending returns how many shards have a second pod that isn't ready, or that no node accepts.

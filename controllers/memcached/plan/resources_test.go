@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
 
@@ -112,9 +113,14 @@ func TestEvictionsDoNotWaitForMovesWhileNothingElseChanges(t *testing.T) {
 }
 
 func TestShardCanMoveUnlessSomethingBlocksItForLonger(t *testing.T) {
-	handsOver, stays := shard.State{}, shard.State{}
+	m := &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "12345678"}}
+	handsOver, stays, adopted := shard.State{}, shard.State{}, shard.State{}
 	handsOver.Active, stays.Active = &corev1.Pod{}, &corev1.Pod{}
+	shardtest.MountKey(handsOver.Active, resources.HandoverSecretName(m))
 	handsOver.Active.Annotations = map[string]string{annotations.Handover: string(v1beta1.HandoverStrict)}
+	adopted.Active = handsOver.Active.DeepCopy()
+	adopted.Active.Spec.Volumes = nil
+	shardtest.MountKey(adopted.Active, "cache-handover-87654321")
 	for name, c := range map[string]struct {
 		decision rollout.Decision
 		shards   []shard.State
@@ -126,9 +132,10 @@ func TestShardCanMoveUnlessSomethingBlocksItForLonger(t *testing.T) {
 		"a change needs another Secret":     {rollout.Decision{Gate: rollout.GateSecretInvalid}, []shard.State{handsOver}, false},
 		"no node accepts the second pod":    {rollout.Decision{Step: rollout.StepAwait, NeedsIntervention: true}, []shard.State{handsOver}, false},
 		"a pod can't hand over":             {rollout.Decision{}, []shard.State{handsOver, stays}, false},
+		"a pod has other keys":              {rollout.Decision{}, []shard.State{handsOver, adopted}, false},
 		"a shard has no pod for the moment": {rollout.Decision{Gate: rollout.GateShardUnavailable}, []shard.State{handsOver, {}}, true},
 	} {
-		if got := plan.CanMove(c.decision, c.shards); got != c.want {
+		if got := plan.CanMove(m, c.decision, c.shards); got != c.want {
 			t.Errorf("%s: it can move: %t", name, got)
 		}
 	}

@@ -235,9 +235,12 @@ func preparation(obs *observation.Observation, shards []shard.State) targetRepor
 		}
 		agent, answered := obs.Answers[s.Active.Name]
 		switch {
-		case !resources.CanHandOver(s.Active), answered && agent.Scaling == nil && agent.HandoverPort != 0:
+		case !resources.CanReceive(s.Active):
 			r.problems = r.targets
-			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator, or without handovers; replace the pods of all shards: kubectl annotate pod %[1]s -n %s %s=1", s.Active.Name, s.Active.Namespace, v1beta1.AnnotationMove)
+			r.problem = fmt.Sprintf("pod %s was created without handovers; replace the pods of all shards, which loses their items: kubectl delete pod %[1]s -n %s", s.Active.Name, s.Active.Namespace)
+		case answered && agent.Scaling == nil && agent.HandoverPort != 0:
+			r.problems = r.targets
+			r.problem = fmt.Sprintf("pod %s was created by an older release of the operator; replace the pods of all shards: kubectl annotate pod %[1]s -n %s %s=1", s.Active.Name, s.Active.Namespace, v1beta1.AnnotationMove)
 		case !answered || agent.Scaling == nil:
 			r.waiting, r.polls = fmt.Sprintf("waiting for the agent in pod %s", s.Active.Name), true
 		}

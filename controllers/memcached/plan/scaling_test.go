@@ -532,7 +532,7 @@ func TestScalingWaitsUntilTheShardsCanTakePart(t *testing.T) {
 		"an agent is older": {func(obs *observation.Observation) {
 			obs.Answers["cache-1-x"] = agentwire.Status{HandoverPort: agentwire.HandoverPort}
 		}, v1beta1.ScalingFinishing, "older release"},
-		"a pod has no handover": {func(obs *observation.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Handover) }, v1beta1.ScalingFinishing, "without handovers"},
+		"a pod has no handover": {func(obs *observation.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Handover) }, v1beta1.ScalingFinishing, "kubectl delete pod cache-1-x"},
 		"a shard is missing": {func(obs *observation.Observation) {
 			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
 		}, v1beta1.ScalingPreparing, "waiting for shard cache-1"},

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,10 +42,18 @@ func HandsOver(m *v1beta1.Memcached) bool {
 	return m.Spec.UpdateStrategy.Handover.Mode != v1beta1.HandoverDisabled
 }
 
-// CanHandOver reports whether a pod was created with what a handover requires.
-func CanHandOver(pod *corev1.Pod) bool {
-	return pod.Annotations[annotations.Handover] != ""
+// CanHandOver reports whether a pod was created with what a handover requires, and not with the keys of a deleted Memcached of the same name.
+func CanHandOver(m *v1beta1.Memcached, pod *corev1.Pod) bool {
+	return CanReceive(pod) && !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return IsKeyVolume(v) && v.Secret.SecretName != HandoverSecretName(m)
+	})
 }
+
+// CanReceive reports whether a pod was created with what a handover requires.
+func CanReceive(pod *corev1.Pod) bool { return pod.Annotations[annotations.Handover] != "" }
+
+// IsKeyVolume reports whether a pod's volume is that of its key for handovers.
+func IsKeyVolume(v corev1.Volume) bool { return v.Name == portHandover && v.Secret != nil }
 
 // drainTimeout returns how long a terminating pod keeps serving while its replacement starts and
 // receives its items, in whole seconds: one and a half times what a full memory takes at copyRate,

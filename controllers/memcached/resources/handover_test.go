@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // docs/handover.md has these rows.
@@ -54,6 +56,17 @@ func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	if hashOf(memcached(1, nil), image) != hashOf(off, image) {
 		t.Error("the mode changes the revision")
+	}
+}
+
+// A Memcached adopts the shards of a deleted one of its name, whose pods accept only their own kind.
+func TestOnlyPodsWithTheKeysOfTheirMemcachedCanHandOver(t *testing.T) {
+	m := memcached(1, nil)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.Handover: "Strict"}}, Spec: *convert[corev1.PodSpec](podOf(t, m))}
+	other := m.DeepCopy()
+	other.UID = "another"
+	if !CanHandOver(m, pod) || CanHandOver(other, pod) || !CanReceive(pod) {
+		t.Errorf("the own pod can hand over: %t, an adopted one: %t", CanHandOver(m, pod), CanHandOver(other, pod))
 	}
 }
 

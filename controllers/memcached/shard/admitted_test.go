@@ -23,6 +23,7 @@ func TestShardIsReplacedUnlessAPatchGivesItTheCheckedImage(t *testing.T) {
 		}
 	}
 	can := func(f *fixture) { shardtest.Annotate(f.pods[0], annotations.Handover, string(v1beta1.HandoverStrict)) }
+	adopted := func(f *fixture) { shardtest.MountKey(f.pods[0], "cache-handover-87654321") }
 	loses := func(f *fixture) { f.memcached.Spec.UpdateStrategy.OnItemLoss = v1beta1.ItemLossContinue }
 	has := func(image string) func(*fixture) {
 		return func(f *fixture) { f.pods[0].Spec.Containers = []corev1.Container{{Name: "memcached", Image: image}} }
@@ -41,6 +42,7 @@ func TestShardIsReplacedUnlessAPatchGivesItTheCheckedImage(t *testing.T) {
 		"the same image with a digest": {[]func(*fixture){can, admitted(checked + "@sha256:0123")}, rollout.Replace, false},
 		"the operator restarts while it is replaced":      {[]func(*fixture){can, replacing}, rollout.Replace, false},
 		"the pod can't hand over":                         {[]func(*fixture){admitted(update.Image.Reference)}, rollout.Replace, true},
+		"the pod has the keys of a deleted Memcached":     {[]func(*fixture){can, adopted, admitted(update.Image.Reference)}, rollout.Replace, true},
 		"the pod can't hand over, and may lose its items": {[]func(*fixture){admitted(update.Image.Reference), loses}, rollout.Replace, false},
 		"the pod has the checked image":                   {[]func(*fixture){has(checked), admitted(checked)}, rollout.Live, false},
 		"the pod has the image of the spec":               {[]func(*fixture){has(update.Image.Reference)}, rollout.Live, false},

@@ -73,7 +73,7 @@ func changesOf(o *Observation, r report, pod rollout.Pod, target Target, failed 
 func (in Inputs) factsOf(o *Observation, r report, to resources.PodRevision) facts {
 	f := facts{
 		from: o.PodRevision, to: to, crossSeries: in.strategy().CrossSeriesUpgrade == v1beta1.CrossSeriesAllow, secrets: r.secrets,
-		mountsSecrets: in.mountsSecrets(o.Active, to), handsOver: resources.HandsOver(in.Memcached) && resources.CanHandOver(o.Active),
+		mountsSecrets: in.mountsSecrets(o.Active, to), handsOver: resources.HandsOver(in.Memcached) && resources.CanHandOver(in.Memcached, o.Active),
 		sameImage: resources.ImageOf(o.Active) == o.ImageFor(to), acceptsLoss: in.strategy().OnItemLoss == v1beta1.ItemLossContinue,
 	}
 	if r.agent != nil {

@@ -67,7 +67,7 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool {
-		return p.DeletionTimestamp == nil && p.Status.PodIP != "" && IsRunning(p) && !IsReady(p) && resources.CanHandOver(p)
+		return p.DeletionTimestamp == nil && p.Status.PodIP != "" && IsRunning(p) && !IsReady(p) && resources.CanReceive(p)
 	})
 	if i < 0 {
 		return nil
@@ -79,7 +79,7 @@ func receiverOf(pods []*corev1.Pod) *corev1.Pod {
 // receives them; nil if there are none.
 func (o *Observation) Hurried() (from, to *corev1.Pod) {
 	i := slices.IndexFunc(o.Pods, func(p *corev1.Pod) bool {
-		return p.DeletionTimestamp == nil && !IsReady(p) && !podresult.IsFinished(p) && resources.CanHandOver(p)
+		return p.DeletionTimestamp == nil && !IsReady(p) && !podresult.IsFinished(p) && resources.CanReceive(p)
 	})
 	if i < 1 {
 		return nil, nil

@@ -126,3 +126,9 @@ func MountTLS(pod *corev1.Pod, secret string) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "tls", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}}}})
 }
+
+// MountKey lets a pod mount a Secret with the keys of handovers.
+func MountKey(pod *corev1.Pod, secret string) {
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "handover",
+		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: []corev1.KeyToPath{{Key: "cache-0", Path: "key"}}}}})
+}
