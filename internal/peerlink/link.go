@@ -34,8 +34,9 @@ const (
 	BatchBytes = 1 << 20
 )
 
-// buffer is the size of the buffers of each direction, in bytes.
-const buffer = 64 << 10
+// buffer is the size of the buffers of each direction, in bytes: that of a record of TLS, which each read and write has one of. A shard that
+// leaves has a link to each of the others.
+const buffer = 16 << 10
 
 // Kind is what a frame contains. A frame is one byte of its kind, four bytes of the length of its content (big endian), and the content.
 type Kind byte
