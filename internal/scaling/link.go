@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -233,6 +234,9 @@ func (r *receiver) remote(ordinal int) Memcached {
 	var items int64
 	open := func(ctx context.Context, order handover.Order) (link *peerlink.Link, o offer, err error) {
 		link, err = peerlink.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return r.Dial(ctx, ordinal) }, r.identity, frames)
+		if errors.Is(err, peerlink.ErrOtherKey) {
+			err = fmt.Errorf("%w: %w", ErrImpossible, err)
+		}
 		if err != nil {
 			return nil, o, err
 		}

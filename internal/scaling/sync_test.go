@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -27,6 +28,7 @@ import (
 type owners struct {
 	change   Change
 	ordinals [2]int
+	key      []byte // of the target
 	t        *testing.T
 	network  fake.Network
 	servers  [2]*fake.Server
@@ -48,7 +50,7 @@ type owners struct {
 }
 
 func newOwners(t *testing.T) *owners {
-	o := &owners{t: t, change: Change{ring.Modulo, servers(2), servers(4)}, ordinals: [2]int{theirs: 1, ours: 3}}
+	o := &owners{t: t, key: testKey, change: Change{ring.Modulo, servers(2), servers(4)}, ordinals: [2]int{theirs: 1, ours: 3}}
 	to, err := ring.New(o.change.Ring, o.change.To)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,7 @@ func (o *owners) run(script func(sweep int) Step) {
 	defer cancel()
 	sweep := 0
 	err = Run(ctx, Target{
-		Memcached: o.memcached(ours), Change: o.change, Key: testKey, Log: log,
+		Memcached: o.memcached(ours), Change: o.change, Key: o.key, Log: log,
 		Dial: func(context.Context, int) (net.Conn, error) {
 			near, far := fake.Pipe()
 			go func() {
@@ -369,6 +371,15 @@ func TestMoveWithoutMemoryForTables(t *testing.T) {
 			})
 		})(t)
 	}
+}
+
+// A shard that a Memcached has adopted has other keys than its new shards.
+func TestKeysOfAnAdoptedShardDoNotMove(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.key, o.wants = bytes.Repeat([]byte("x"), peerlink.KeySize), ErrImpossible
+		o.run(func(int) Step { return Copy })
+	})(t)
 }
 
 // A pair whose source has changed is none after the close, also if the target neither gets the value nor sees that.
