@@ -91,11 +91,21 @@ func ForMemcached(volume, forwarded int64) (bytes int64, limited bool) {
 }
 
 func forMemcached(dir string, volume, forwarded int64) (bytes int64, limited bool) {
-	maximum, err := readCgroup(dir, "memory.max")
-	if err != nil {
+	maximum, limited := limitIn(dir)
+	if !limited {
 		return 0, false
 	}
 	return max(maximum-volume-volume/256-forwarded-ofAgent-ofKernel, least), true
+}
+
+// limitIn returns the container's limit of memory, and false if it has none.
+func limitIn(dir string) (bytes int64, limited bool) {
+	for _, v := range versions {
+		if bytes, err := readCgroup(dir, v.limit); err == nil {
+			return bytes, true
+		}
+	}
+	return 0, false
 }
 
 // freeInCgroup returns how much memory the container may still use when memcached has filled its volume, and false if it is
@@ -154,10 +164,10 @@ func OfContainer() (workingSet, limit float64) { return ofContainer(Cgroup) }
 
 func ofContainer(dir string) (workingSet, limit float64) {
 	workingSet, limit = math.NaN(), math.NaN()
+	if bytes, limited := limitIn(dir); limited {
+		limit = float64(bytes)
+	}
 	for _, v := range versions {
-		if bytes, err := readCgroup(dir, v.limit); err == nil {
-			limit = float64(bytes)
-		}
 		current, err := readCgroup(dir, v.current)
 		if err != nil {
 			continue

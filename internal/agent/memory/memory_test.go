@@ -47,21 +47,19 @@ func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
 func TestMemcachedGetsWhatItsVolumeAndTheAgentLeave(t *testing.T) {
 	const mebibyte = 1 << 20
 	for name, c := range map[string]struct {
-		maximum           string
+		file, maximum     string
 		volume, forwarded int64
 		want              int64
 		limited           bool
 	}{
-		"not limited":          {"max", 64 * mebibyte, 0, 0, false},
-		"limited":              {"268435456", 128 * mebibyte, 0, (256-128-16-8)*mebibyte - mebibyte/2, true},
-		"with a forwarder":     {"268435456", 128 * mebibyte, 24 * mebibyte, (256-128-24-16-8)*mebibyte - mebibyte/2, true},
-		"less than its volume": {"67108864", 128 * mebibyte, 0, 16 * mebibyte, true},
-		"not of this kernel":   {"", 128 * mebibyte, 0, 0, false},
+		"not limited":          {"memory.max", "max", 64 * mebibyte, 0, 0, false},
+		"limited":              {"memory.max", "268435456", 128 * mebibyte, 0, (256-128-16-8)*mebibyte - mebibyte/2, true},
+		"with a forwarder":     {"memory.max", "268435456", 128 * mebibyte, 24 * mebibyte, (256-128-24-16-8)*mebibyte - mebibyte/2, true},
+		"less than its volume": {"memory.max", "67108864", 128 * mebibyte, 0, 16 * mebibyte, true},
+		"version 1":            {"memory/memory.limit_in_bytes", "67108864", 128 * mebibyte, 0, 16 * mebibyte, true},
+		"no file":              {"none", "", 128 * mebibyte, 0, 0, false},
 	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "memory.max"), []byte(c.maximum+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		dir := cgroup(t, map[string]string{c.file: c.maximum + "\n"})
 		if got, limited := forMemcached(dir, c.volume, c.forwarded); got != c.want || limited != c.limited {
 			t.Errorf("%s: %d, limited %t", name, got, limited)
 		}
