@@ -140,12 +140,15 @@ func AddNode(d cache.Dirs, n network.Node) error {
 	})
 }
 
-// RemoveNode stops a node and deletes its Node object.
+// RemoveNode stops a node and deletes its Node object, and its pods, which Kubernetes deletes after a minute or two.
 func RemoveNode(d cache.Dirs, n network.Node) error {
 	if err := node.Kill(d, n); err != nil {
 		return err
 	}
-	_, err := Kubectl(d, "", "delete", "node", "--ignore-not-found", n.Name)
+	if _, err := Kubectl(d, "", "delete", "node", "--ignore-not-found", n.Name); err != nil {
+		return err
+	}
+	_, err := Kubectl(d, "", "delete", "pods", "-A", "--field-selector=spec.nodeName="+n.Name, "--force")
 	return err
 }
 
