@@ -116,6 +116,9 @@ func (r Observer) Memcached(ctx context.Context, o client.Object, readers ...cli
 	}
 	var has *v1beta1.MemcachedSpec
 	for i := range pods.Items {
+		if podresult.IsFinished(&pods.Items[i]) { // Kubernetes keeps an evicted one, with the revision of that time
+			continue
+		}
 		pod, err := resources.ParsePodRevision(pods.Items[i].Annotations[annotations.Spec])
 		if err != nil || has != nil && (has.TLS != pod.Spec.TLS || has.Auth != pod.Spec.Auth) {
 			return m, nil //nolint:nilerr // it isn't a pod of the operator

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ func TestAJobConnectsAsTheShardsRun(t *testing.T) {
 		return resources.NewPodRevision(&m.Spec, resources.Image{Reference: "memcached:1.6.45"}).String()
 	}
 	was, is := revision(secured), revision(plain)
+	const evicted = "evicted "
 	for name, c := range map[string]struct {
 		spec    *v1beta1.Memcached
 		pods    []string // their revisions
@@ -34,13 +36,19 @@ func TestAJobConnectsAsTheShardsRun(t *testing.T) {
 		"it is being applied":             {secured, []string{was, is}, false, true},
 		"without pods":                    {secured, nil, false, true},
 		"with a pod of another creator":   {secured, []string{is, ""}, false, true},
+		"beside one that was evicted":     {plain, []string{was, was, evicted + is}, false, true},
 		"a Job that exists, as it is now": {secured, []string{is}, true, true},
 	} {
 		b := begun(v1beta1.TransferStatus{})
 		objects := []client.Object{c.spec, b}
 		for i, text := range c.pods {
-			objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("cache-", i),
-				Labels: resources.Labels("cache"), Annotations: map[string]string{annotations.Spec: text}}})
+			text, finished := strings.CutPrefix(text, evicted)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("cache-", i),
+				Labels: resources.Labels("cache"), Annotations: map[string]string{annotations.Spec: text}}}
+			if finished {
+				pod.Status.Phase = corev1.PodFailed
+			}
+			objects = append(objects, pod)
 		}
 		if c.started {
 			b.Status.JobUID = "j"
