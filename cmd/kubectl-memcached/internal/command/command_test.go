@@ -119,7 +119,7 @@ func (g guarded) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 }
 
 func (g guarded) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := g.w.reject("list", list); err != nil {
+	if err := cmp.Or(ctx.Err(), g.w.reject("list", list)); err != nil {
 		return err
 	}
 	return g.Client.List(ctx, list, options...)

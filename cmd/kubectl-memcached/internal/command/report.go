@@ -143,7 +143,7 @@ func (a *archive) add(ctx context.Context, group, name string, read func(context
 	defer cancel()
 	content, err := read(bounded)
 	content = screen.RedactText(content)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = errors.New("not read in time: raise --timeout")
 	}
 	if err == nil && a.size+len(content) > maxReport {

@@ -111,6 +111,9 @@ func TestReportContainsNoSecrets(t *testing.T) {
 	}
 	w.want(w.run("report", "cache", "-f", file), exitFailed, "", "file exists\n")
 	w.want(w.run("report", "cache", "-f", file+"2", "--timeout", "0s"), 0, "Omitted  pods.yaml: not read in time: raise --timeout\n", "")
+	if unzip(t, file+"2")["why.txt"] == "" {
+		t.Error("why.txt, which is not read from the cluster, was not in time")
+	}
 	file = filepath.Join(t.TempDir(), "cache.zip")
 	w.want(w.run("report", "cache", "-f", file, "-o", "xml"), exitUsage, "", "use json or yaml")
 	if _, err := os.Stat(file); err == nil {
