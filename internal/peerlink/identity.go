@@ -17,7 +17,7 @@ import (
 const KeySize = 32
 
 // ErrOtherKey is a peer that has another key. No later attempt finds that it has the own one.
-var ErrOtherKey = errors.New("the other pod has the key of another Memcached, such as a deleted one of the same name")
+var ErrOtherKey = errors.New("the other pod has another key, such as that of a deleted Memcached of the same name")
 
 // Identity returns the TLS configuration of both sides: each presents a certificate of
 // the key pair that is derived from key, and accepts that one only. There is no authority, no name and
