@@ -129,6 +129,10 @@ func TestResultOfJobIsReported(t *testing.T) {
 			v1beta1.TransferFailed, v1beta1.ReasonJobDeleted, "was deleted before it finished", event.Warning(v1beta1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"), 0},
 		"a Job of another owner": {JobObservation{Name: "backup-u", Foreign: true}, "",
 			v1beta1.TransferFailed, v1beta1.ReasonJobCannotStart, "belongs to another object. Create another MemcachedBackup", event.Event{}, 0},
+		"a pod that the kubelet evicted": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, corev1.ContainerState{}, func(p *corev1.Pod) {
+			p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: memory. "
+		})), "",
+			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "resource: memory. Create another MemcachedBackup", event.Event{}, 0},
 		"a Job whose pod was deleted": {jobObservation(0, succeeded), "",
 			v1beta1.TransferFailed, v1beta1.ReasonJobFailed, "could read the result. Create another MemcachedBackup", event.Event{}, 0},
 	} {

@@ -261,7 +261,7 @@ func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire
 	case t != nil && t.Reason == "OOMKilled":
 		message = fmt.Sprintf("pod %s was killed because it exceeded its memory limit", pod.Name)
 	case pod.Status.Reason != "":
-		message = strings.TrimSuffix(fmt.Sprintf("pod %s failed: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message), ": ")
+		message = strings.TrimRight(fmt.Sprintf("pod %s failed: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message), ":. ")
 	case t != nil:
 		message = fmt.Sprintf("pod %s failed: %s, exit code %d. See its log: %s", pod.Name, t.Reason, t.ExitCode, strings.TrimSpace(t.Message))
 	default:
