@@ -148,7 +148,6 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		}
 		return nil
 	})
-	s.refresh("cache") // otherwise the operator looks after a minute
 	s.Await("cache", "the new certificate", func(m *v1beta1.Memcached) error {
 		if m.Status.TLS == nil || m.Status.TLS.Fingerprint != fingerprint {
 			return fmt.Errorf("the status is %+v", m.Status.TLS)
