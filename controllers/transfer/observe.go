@@ -98,8 +98,8 @@ func (r Observer) observe(ctx context.Context, o client.Object, options Options)
 }
 
 // Memcached reads that of a transfer; nil when there is none of that name. Until the transfer has a Job, its TLS and its users are those
-// that all of its pods have: a spec that is paused, rejected, or waits for a window, has others. While the pods differ, an update is
-// applying those of the spec.
+// that all of its pods have: a spec that is paused, rejected, or waits for a window, has others. While the pods differ, as during an
+// update or after one that was paused, they are those of the spec, and a shard with others can be unreachable.
 func (r Observer) Memcached(ctx context.Context, o client.Object, readers ...client.Reader) (*v1beta1.Memcached, error) {
 	t, m := transferOf(o), &v1beta1.Memcached{}
 	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
