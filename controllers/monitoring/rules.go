@@ -75,7 +75,8 @@ or sum by (namespace, memcached, shard) (rate(memcached_agent_connections_refuse
 		description: "Clients use {{ $value | humanizePercentage }} of the connections that shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} can accept."},
 	{name: "MemcachedWritesRefused", wait: "10m", severity: warning, expr: `
 sum by (namespace, memcached, shard) (rate(memcached_item_no_memory_total[5m]))
-/ sum by (namespace, memcached, shard) (rate(memcached_commands_total{command="set"}[5m])) > 0.01`,
+/ (sum by (namespace, memcached, shard) (rate(memcached_item_no_memory_total[5m]))
+   + sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"set|cas"}[5m]))) > 0.01`,
 		summary:     "A shard rejects items because it has no memory for them.",
 		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} has no memory for {{ $value | humanizePercentage }} of the items that clients store."},
 	{name: "MemcachedLoginsRefused", wait: "10m", severity: warning, expr: `
@@ -162,10 +163,10 @@ unless on (namespace, memcached, schedule) time() - max by (namespace, memcached
 		summary:     "Two runs of a schedule created no complete backup.",
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
-sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + operatorJob + `"}[15m]))
-/ sum by (controller) (rate(controller_runtime_reconcile_total{job="` + operatorJob + `"}[15m])) > 0.5`,
+sum by (namespace, controller) (rate(controller_runtime_reconcile_errors_total{job="` + operatorJob + `"}[15m]))
+/ sum by (namespace, controller) (rate(controller_runtime_reconcile_total{job="` + operatorJob + `"}[15m])) > 0.5`,
 		summary:     "Most reconciles of the operator fail.",
-		description: "{{ $value | humanizePercentage }} of the reconciles of the operator's controller {{ $labels.controller }} fail."},
+		description: "{{ $value | humanizePercentage }} of the reconciles of controller {{ $labels.controller }} of the operator in namespace {{ $labels.namespace }} fail."},
 }
 
 // ShardRules returns the spec of the PrometheusRule for the shards in a namespace; for all shards, if the namespace is empty.
