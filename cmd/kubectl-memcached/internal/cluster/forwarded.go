@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/streaming/pkg/httpstream"
@@ -31,6 +32,9 @@ func (a address) String() string  { return string(a) }
 type unreachable struct{ message string }
 
 func (e unreachable) Error() string { return e.message }
+
+// Unwrap returns what a connection without a port-forward would fail with.
+func (unreachable) Unwrap() error { return syscall.ECONNREFUSED }
 
 func (f *forwarded) Read(p []byte) (int, error) {
 	n, err := f.data.Read(p)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +29,8 @@ func (c *Cluster) Server(m *v1beta1.Memcached, pod string) protocol.Server {
 }
 
 func (c *Cluster) dial(ctx context.Context, m *v1beta1.Memcached, pod string) (net.Conn, error) {
-	if m.Spec.TLS.Mode == "" && m.Status.TLS == nil {
-		return c.dialPort(ctx, m, pod, wire.MemcachedPort)
-	}
 	conn, err := c.dialPort(ctx, m, pod, wire.LoopbackPort)
-	if _, closed := errors.AsType[unreachable](err); closed { // memcached hasn't restarted since spec.tls has changed
+	if errors.Is(err, syscall.ECONNREFUSED) { // memcached runs without TLS, whatever spec.tls says
 		return c.dialPort(ctx, m, pod, wire.MemcachedPort)
 	}
 	return conn, err

@@ -65,6 +65,7 @@ func TestConnectionToMemcachedOfAShard(t *testing.T) {
 		"without TLS":                       {spec: nothing, port: "11211"},
 		"with TLS, from within the pod":     {spec: tls, port: "11215"},
 		"before it restarts with TLS":       {spec: tls, port: "11211"},
+		"with TLS that the spec has lost":   {spec: nothing, port: "11215"},
 		"memcached that is absent":          {spec: nothing, port: "1", err: "connection refused"},
 		"a user of spec.auth":               {spec: nothing, port: "11211", login: login, secrets: map[string]map[string]string{"cache-auth": {"former": "x", "shop": "s3cret\n"}}},
 		"the user of the binding":           {spec: bind, port: "11211", login: "binding abc", secrets: map[string]map[string]string{"cache-binding": {"password": "abc", "host": "h"}}},
