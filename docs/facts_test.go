@@ -14,10 +14,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/ports"
 )
@@ -44,6 +46,50 @@ func TestPortsThatBypassTheMeshAreTheAgents(t *testing.T) {
 	want := fmt.Sprintf(`excludeInboundPorts: "%d,%d"`, agentwire.Port, agentwire.HandoverPort)
 	if text := section(t, read(t, "docs/networking.md"), "## Service meshes"); !strings.Contains(text, want) {
 		t.Errorf("docs/networking.md lacks %s", want)
+	}
+}
+
+func TestPoliciesOfTheUserAdmitWhatTheOperatorsDo(t *testing.T) {
+	table := fmt.Sprint(rows(section(t, read(t, "docs/networking.md"), "## The network policy")))
+	for _, port := range []int{agentwire.MemcachedPort, agentwire.Port, agentwire.HandoverPort, agentwire.MetricsPort, agentwire.DiscoveryPort} {
+		if !strings.Contains(table, strconv.Itoa(port)) {
+			t.Errorf("docs/networking.md admits no client to port %d with mode Disabled", port)
+		}
+	}
+	if !strings.Contains(table, v1beta1.LabelName+": "+annotations.SnapshotName) {
+		t.Error("docs/networking.md doesn't admit the pods of backups with mode Disabled")
+	}
+}
+
+// A rule matches nothing, without an error, if no job adds its labels.
+func TestScrapeJobsAddTheLabelsOfTheRules(t *testing.T) {
+	var config struct {
+		Jobs []struct {
+			Name  string `json:"job_name"`
+			Rules []struct {
+				Label string `json:"target_label"`
+			} `json:"relabel_configs"`
+		} `json:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "config/prometheus/scrape.yaml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	added := map[string]bool{}
+	for _, job := range config.Jobs {
+		added["job "+job.Name] = true
+		for _, rule := range job.Rules {
+			added[rule.Label] = true
+		}
+	}
+	labels := regexp.MustCompile(`"targetLabel": "([a-z]+)"`).FindAllStringSubmatch(read(t, "controllers/monitoring/objects.go"), -1)
+	if len(labels) != 3 {
+		t.Fatalf("the operator's objects add the labels %q, and not memcached, shard and job", labels)
+	}
+	job := regexp.MustCompile(`job="([^"]+)"`).FindStringSubmatch(read(t, "config/monitoring/operator.rules.yaml"))[1]
+	for _, label := range labels {
+		if want := strings.ReplaceAll(label[1], "job", "job "+job); !added[want] {
+			t.Errorf("config/prometheus/scrape.yaml doesn't add %s", want)
+		}
 	}
 }
 
