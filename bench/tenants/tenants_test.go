@@ -379,30 +379,25 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, since time.Time,
 	})
 }
 
-// 9 of 14 tenants wait for few requests of the other five. How long they wait for an API server on a busy machine
-// is only printed.
+// 9 of 14 tenants get their shards back beside the other five. After how many requests for these, and how long that takes, is printed
+// only: both grow with what the machine leaves to the operator, whose tenants don't wait for it.
 func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
-	// The operator's workers send some requests until it has seen the loss, usually about 50.
-	const maxBefore = 500
 	withOperator(t, 5000, 9, func(ctx context.Context, s *scene) {
 		must(t, s.Operator.Start(ctx))
 		s.createFleet(ctx, t)
-		figures := func(losses []loss) (replaced time.Duration, before int) {
+		figures := func(losses []loss) time.Duration {
 			noticed, latest := median(losses, func(l loss) time.Duration { return l.noticed })
 			replaced, last := median(losses, func(l loss) time.Duration { return l.replaced })
 			before, most := median(losses, func(l loss) int { return l.before })
 			t.Logf("the operator notices a loss after %s (%s), and %d (%d) other requests; the shard is replaced after %s (%s)", noticed, latest, before, most, replaced, last)
-			return replaced, before
+			return replaced
 		}
-		quiet, _ := figures(s.lose(ctx, t))
+		quiet := figures(s.lose(ctx, t))
 		since := time.Now()
 		s.awaitTenants(ctx, t, since, startTenants(ctx, t, s.Client))
-		loud, before := figures(s.lose(ctx, t))
+		loud := figures(s.lose(ctx, t))
 		t.Logf("beside hostile tenants, it takes %.2f times as long until a lost shard is replaced, with the second in which its pod starts %.2f times",
 			loud.Seconds()/quiet.Seconds(), (loud+scale.StartDelay).Seconds()/(quiet+scale.StartDelay).Seconds())
-		if before > maxBefore {
-			t.Errorf("the operator sends %d other requests before it replaces a shard, want at most %d", before, maxBefore)
-		}
 		s.wantPeak(t, "beside hostile tenants")
 	})
 }

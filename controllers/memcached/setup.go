@@ -99,21 +99,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Options.Resizing, err = Resizing(api); err != nil {
 		return err
 	}
-	byLabel := enqueue.Named(instance)
 	byMemcached := enqueue.Named(transferTarget)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(apiserver.ControllerOptions(concurrency)).
 		For(&v1beta1.Memcached{}, builder.WithPredicates(enqueue.SaysMore)).
-		Watches(&corev1.Pod{}, enqueue.Delayed(byLabel, podEventDelay, podEventPriority)).
+		Watches(&corev1.Pod{}, podEvents()).
 		Watches(&v1beta1.MemcachedRestore{}, byMemcached).
 		Watches(&v1beta1.MemcachedBackup{}, byMemcached).
 		Watches(&policyv1.PodDisruptionBudget{}, enqueue.Delayed(handler.EnqueueRequestsFromMapFunc(r.besideBudget), ownedEventDelay, 0),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: selectsOthers}))
 	for _, kind := range resources.OwnedKinds() {
-		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay, 0))
+		b = b.Watches(kind.New(), enqueue.Delayed(enqueue.Named(instance), ownedEventDelay, 0))
 	}
 	return b.Complete(r)
+}
+
+// podEvents requests the Memcached of a pod before those that wait already.
+func podEvents() handler.EventHandler {
+	return enqueue.Delayed(enqueue.Named(instance), podEventDelay, podEventPriority)
 }
 
 // instance returns the name of the Memcached that an object with the operator's label belongs to.

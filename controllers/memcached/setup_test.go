@@ -5,14 +5,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -40,6 +47,22 @@ func TestResizingFollowsTheVersionOfKubernetes(t *testing.T) {
 		}
 		server.Close()
 	}
+}
+
+// Thousands of new Memcacheds, or of changed ones, can wait when a pod is lost.
+func TestMemcachedOfALostPodIsReconciledFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := priorityqueue.New[reconcile.Request]("memcached")
+		defer q.ShutDown()
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: "new"}})
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1beta1.LabelManagedBy: v1beta1.ManagedByValue, v1beta1.LabelInstance: "cache"}}}
+		podEvents().Delete(t.Context(), event.DeleteEvent{Object: pod}, q)
+		time.Sleep(podEventDelay) //nolint:forbidigo // the fake time of a bubble
+		synctest.Wait()
+		if first, _ := q.Get(); first.Name != "cache" {
+			t.Errorf("%s comes first", first.Name)
+		}
+	})
 }
 
 // Each pod that becomes ready changes the status of the budgets that select it.
