@@ -56,15 +56,15 @@ func V1Up(d cache.Dirs) error {
 // installV1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
 // with the ServiceAccounts that extensions name.
 func installV1(d cache.Dirs, o builds.OLMv1) error {
-	for _, program := range []string{"catalogd", "operator-controller"} {
-		if err := cluster.Apply(d, filepath.Join(o.Config, program, "crd", "bases"), ""); err != nil {
+	for program, kind := range map[string]string{"catalogd": "clustercatalogs", "operator-controller": "clusterextensions"} {
+		if err := cluster.Apply(d, filepath.Join(o.Config, program, "crd", "standard", "olm.operatorframework.io_"+kind+".yaml"), ""); err != nil {
 			return err
 		}
 	}
 	if _, err := cluster.Kubectl(d, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
 		return err
 	}
-	webhook, err := os.ReadFile(filepath.Join(o.Config, "catalogd", "manager", "webhook", "manifests.yaml"))
+	webhook, err := os.ReadFile(filepath.Join(o.Config, "catalogd", "webhook", "standard", "manifests.yaml"))
 	if err != nil {
 		return err
 	}

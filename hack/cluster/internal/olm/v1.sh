@@ -2,11 +2,15 @@
 # in it. This machine's environment doesn't apply either.
 root='{{.Root}}'
 rm -rf "$root"
-mkdir -p "$root"/{bin,etc/containers,etc/ca,tmp,var/cache}
+account="$root/var/run/secrets/kubernetes.io/serviceaccount"
+mkdir -p "$root"/{bin,etc/containers,etc/ca,tmp,var/cache} "$account"
 cp '{{.Programs}}'/bin/{catalogd,operator-controller} "$root/bin"
 cp '{{.PKI}}'/catalogd.{crt,key} "$root/etc"
 cp '{{.PKI}}/ca.crt' "$root/etc/ca"
 cp '{{.Kubeconfig}}' "$root/etc/kubeconfig"
+# Of the token of their ServiceAccount, the programs only read the name of the account.
+claims=$(printf '{"sub":"system:serviceaccount:{{.Namespace}}:olm"}' | base64 -w0 | tr -d =)
+printf 'eyJhbGciOiJub25lIn0.%s.' "$claims" >"$account/token"
 # Each registry whose name ends in .io is the cluster's. There is no pattern for all names.
 cat >"$root/etc/containers/registries.conf" <<'END'
 [[registry]]
