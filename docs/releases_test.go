@@ -126,37 +126,6 @@ func noted(t *testing.T) map[string]string {
 	return releases
 }
 
-// OLM v1.2 refuses an upgrade that changes the description of a field (its check is "unknown change").
-func TestFieldsOfTheFirstReleaseKeepTheirDescriptions(t *testing.T) {
-	schema := func(file string) apiextensionsv1.JSONSchemaProps {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal([]byte(read(t, file)), &crd); err != nil {
-			t.Fatal(err)
-		}
-		return *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	}
-	var compare func(path string, was, is apiextensionsv1.JSONSchemaProps)
-	compare = func(path string, was, is apiextensionsv1.JSONSchemaProps) {
-		if was.Description != is.Description {
-			t.Errorf("%s: the description was\n%s\nand is\n%s", path, was.Description, is.Description)
-		}
-		for name, field := range was.Properties {
-			compare(path+"."+name, field, is.Properties[name])
-		}
-		if was.Items != nil && is.Items != nil {
-			compare(path+"[]", *was.Items.Schema, *is.Items.Schema)
-		}
-	}
-	first := path.Join("catalog/releases", releases(t)[0].String(), "manifests")
-	crds, err := fs.Glob(os.DirFS(root), path.Join(first, "cache.memcached-operator.io_*.yaml"))
-	if err != nil || len(crds) != 4 {
-		t.Fatalf("%v, %v", crds, err)
-	}
-	for _, file := range crds {
-		compare(path.Base(file), schema(file), schema("config/crd/bases/"+path.Base(file)))
-	}
-}
-
 func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
 	all, noted := releases(t), noted(t)
 	first := fieldsOfRelease(t, all[0])

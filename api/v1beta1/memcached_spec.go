@@ -116,8 +116,8 @@ type MemcachedSpec struct {
 	Monitoring MonitoringSpec `json:"monitoring,omitzero"`
 
 	// DeletionPolicy is what happens when the Memcached is deleted: Delete deletes the shards
-	// immediately, Backup takes the backup that backup.final configures first, and deletes them after
-	// backup.final.deadlineSeconds at the latest. Default Delete. Changing it restarts nothing and
+	// immediately, Backup takes the backup that backup.final configures first. If that isn't complete
+	// by its deadline, backup.final.onFailure applies. Default Delete. Changing it restarts nothing and
 	// applies immediately, also while the Memcached is being deleted.
 	//
 	// +optional
@@ -410,9 +410,9 @@ type MemcachedAccess struct {
 	// +optional
 	Binding BindingSpec `json:"binding,omitzero"`
 
-	// Hashing describes how the clients choose the shard of a key. The operator uses it only to restore
-	// a snapshot into another number of shards; without it such a restore fails. Changing it applies
-	// from the next restore on and restarts nothing.
+	// Hashing describes how the clients choose the shard of a key. With it, items move when size changes,
+	// and a snapshot can be restored into another number of shards; without it such a restore fails.
+	// Changing it restarts nothing. While items move, it starts their copy again, or stops it.
 	//
 	// +optional
 	Hashing *Hashing `json:"hashing,omitempty"`
@@ -544,8 +544,8 @@ const (
 type DiscoverySpec struct {
 	// Mode ElastiCache lets the shards' pods serve the endpoint at port 11211 of the Service that has
 	// the name of the Memcached with -discovery appended. Each shard then stores the addresses as an
-	// item, too, and the operator deletes a shard that scaling in removes 90 seconds after it has removed
-	// its address. Default Disabled. Changing it restarts nothing.
+	// item, too, and the operator deletes a shard that scaling in removes 90 seconds or more after it has
+	// removed its address. Default Disabled. Changing it restarts nothing.
 	//
 	// +optional
 	Mode DiscoveryMode `json:"mode,omitempty"`
@@ -602,7 +602,7 @@ type Hashing struct {
 	// ServerNameTemplate is how the clients write a server's name, which Ketama and
 	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
 	// namespace, as in {shard}.{namespace}:11211. Default: the names in status.servers. Changing it
-	// affects restores only.
+	// has the effects of another algorithm.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -634,7 +634,7 @@ type ScalingSpec struct {
 	// +kubebuilder:default=Warm
 	Mode ScalingMode `json:"mode,omitempty"`
 
-	// SwitchSeconds is after how many seconds all clients use a new list in status.servers. Default: 120 with
+	// SwitchSeconds is after how many seconds all clients use a new list in status.servers. Default: 180 with
 	// access.discovery. Otherwise the operator waits until you confirm it with the annotation
 	// cache.memcached-operator.io/scaled.
 	//
