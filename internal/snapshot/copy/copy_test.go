@@ -355,6 +355,26 @@ func TestRestoreBeginsAgainIfTheShardLosesItsItems(t *testing.T) {
 	}
 }
 
+// With handover.mode Available, the next pod of a shard lacks what the former one stored while both served.
+func TestRestoreBeginsAgainIfTheNextPodLacksTheLastItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		source, former := s.shard(), s.shard()
+		pass(time.Minute)
+		next := s.shard()
+		items := someItems("key", 10_000)
+		source.put(items)
+		s.save(taskOf(source))
+		former.at("ms ", 3000, func() { next.put(former.Items()) })
+		former.at("ms ", 6000, func() {
+			former.Stop()
+			next.Serve(s.network, former.address)
+		})
+		s.load(taskOf(former))
+		wantItems(t, next, items)
+	})
+}
+
 // A shard that is replaced while others are still restored has lost its items at the end.
 func TestRestoreFailsIfAShardIsReplacedAfterItWasLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,37 +4,60 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 )
 
+// checked checks keys of a server that has the first ones.
+func checked(d *lossDetector, keys, first int) error {
+	ours, theirs := fake.Pipe()
+	defer ours.Close()
+	go func() {
+		defer theirs.Close()
+		for lines := bufio.NewScanner(theirs); lines.Scan(); {
+			answer := "EN\r\n"
+			if n, _ := strconv.Atoi(strings.TrimPrefix(strings.Fields(lines.Text())[1], "key")); n < first {
+				answer = "HD\r\n"
+			}
+			_, _ = theirs.Write([]byte(answer))
+		}
+	}()
+	for n := range keys {
+		d.add(fmt.Appendf(nil, "key%d", n), 0)
+	}
+	return d.check(newConn(ours, 4096))
+}
+
 func TestShardLostItsItemsIfMoreThanHalfOfTheSampleIsMissing(t *testing.T) {
 	const keys = 10
 	for kept, lost := range map[int]bool{0: true, 4: true, 5: false, keys: false} {
-		ours, theirs := fake.Pipe()
-		go func() {
-			defer theirs.Close()
-			lines := bufio.NewScanner(theirs)
-			text := ""
-			for n := 0; n < keys && lines.Scan(); n++ {
-				if n < kept {
-					text += "HD\r\n"
-				} else {
-					text += "EN\r\n"
-				}
-			}
-			_, _ = theirs.Write([]byte(text))
-		}()
-		var d lossDetector
-		for n := range keys {
-			d.add(fmt.Appendf(nil, "key%d", n), 0)
-		}
-		if err := d.check(newConn(ours, 4096)); errors.Is(err, errLost) != lost || err != nil && !lost {
+		if err := checked(&lossDetector{}, keys, kept); errors.Is(err, errLost) != lost || err != nil && !lost {
 			t.Errorf("of %d keys it has %d: %v", keys, kept, err)
 		}
-		_ = ours.Close()
+	}
+}
+
+// A server that takes over lacks what the former one stored while both served. Few keys don't show that, and a full cache evicts them later.
+func TestLatestKeysDecideWhetherTheNextServerLostItems(t *testing.T) {
+	const started = 1 // of the former server
+	now := time.Now()
+	for name, c := range map[string]struct {
+		detector lossDetector
+		keys     int
+		lost     bool
+	}{
+		"the latest keys":           {lossDetector{storedOn: started, storedAt: now}, 2 * sampleSize, true},
+		"an hour later":             {lossDetector{storedOn: started, storedAt: now.Add(-time.Hour)}, 2 * sampleSize, false},
+		"one key of the latest":     {lossDetector{storedOn: started, storedAt: now}, sampleSize + 1, false},
+		"keys that are only copied": {lossDetector{}, 2 * sampleSize, false},
+	} {
+		if err := checked(&c.detector, c.keys, sampleSize); errors.Is(err, errLost) != c.lost || err != nil && !c.lost {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -335,6 +335,7 @@ func (s *shardLoader) readAnswer(b *batch, c *conn) error {
 	if key := b.keys.at(b.answered); len(key) > 0 {
 		if s.hits++; s.hits%hitsPerSample == 0 || s.hits <= sampleSize {
 			s.detector.add(key, b.expires[b.answered])
+			s.detector.storedOn, s.detector.storedAt = c.clock.Started, time.Now()
 		}
 	}
 	return nil
