@@ -14,9 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -172,6 +175,37 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 		t.Errorf("not deleted: %+v", m.Status.Conditions)
 	}
 	env.WantEvent(env.Recorded(), "Normal FinalBackup MemcachedBackup "+backup.Name)
+}
+
+// backupless is a client that must not create a MemcachedBackup.
+type backupless struct{ client.Client }
+
+func (c backupless) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if _, ok := o.(*v1beta1.MemcachedBackup); ok {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "MemcachedBackup"}, o.GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec"), "a policy denies it")})
+	}
+	return c.Client.Create(ctx, o, options...)
+}
+
+func TestReasonOfARejectedFinalBackupIsReportedUntilTheEnd(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, deletionPolicy: Backup, backup: {final: {store: {persistentVolumeClaim: {claimName: store}}}}}")
+	env.Converge("cache")
+	env.run("cache-0", "10.0.0.1")
+	m := env.Converge("cache")
+	env.reconciler.Client = backupless{env.reconciler.Client}
+	env.Must(env.Admin.Delete(env.Ctx, m))
+	env.Converge("cache")
+	env.skipAnHour()
+	m = env.Converge("cache")
+	env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionTrue, v1beta1.ReasonFinalBackupFailed, "a policy denies it", "the Memcached stays")
+	env.WantCondition(m, v1beta1.ConditionProgressing, metav1.ConditionTrue, v1beta1.ReasonApplyRejected, "a policy denies it")
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete })
+	_, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache"))
+	if env.Must(err); env.Exists("cache", m) {
+		t.Errorf("not deleted: %+v", m.Status.Conditions)
+	}
+	env.WantEvent(env.Recorded(), `Warning FinalBackup deleting without a final backup: the API server rejected MemcachedBackup cache-final-00000001: MemcachedBackup "cache-final-00000001" is invalid: spec: Forbidden: a policy denies it`)
 }
 
 // withoutRestores is a cache that lags behind.

@@ -54,7 +54,7 @@ func planDeletion(obs *observation.Observation) FinalBackup {
 	case failure != "" && (isLate && deletes || !hasPod(obs)):
 		return end(WithoutBackup(failure))
 	case isLate && deletes:
-		return end(WithoutBackup(fmt.Sprintf("MemcachedBackup %s did not finish within %s", name, limit)))
+		return end(WithoutBackup(fmt.Sprintf("MemcachedBackup %s was not complete within %s", name, limit)))
 	case backup == nil && !hasPod(obs):
 		return end(removeFinalizer(event.Normal(v1beta1.EventFinalBackup, "no shard exists to back up")))
 	case backup == nil && m.Status.Bootstrap.IsRunning():
@@ -80,6 +80,11 @@ func finalBackupFailure(m *v1beta1.Memcached, backup *v1beta1.MemcachedBackup) s
 			failure += "; its deadline is spec.backup.final.deadlineSeconds of the Memcached"
 		}
 		return failure
+	case backup == nil:
+		was := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
+		if was != nil && was.Reason == v1beta1.ReasonApplyRejected { // it is the last attempt to create the backup that was rejected
+			return was.Message
+		}
 	}
 	return ""
 }

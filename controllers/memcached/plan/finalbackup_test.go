@@ -68,6 +68,10 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 		s := &backup(obs, v1beta1.TransferFailed).Status
 		s.Conditions, s.CompletionTime = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Message: why}}, &metav1.Time{Time: obs.Now.Add(-ago)}
 	}
+	rejected := func(obs *observation.Observation) {
+		obs.Memcached.Status.Conditions = []metav1.Condition{{
+			Type: v1beta1.ConditionProgressing, Reason: v1beta1.ReasonApplyRejected, Message: "the API server rejected MemcachedBackup cache-final-ours: denied"}}
+	}
 	for name, c := range map[string]struct {
 		change func(*observation.Observation)
 		want   []string
@@ -106,7 +110,7 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 			backup(obs, v1beta1.TransferRunning)
 			obs.Now = obs.Now.Add(5 * time.Minute)
 		},
-			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours did not finish within 5m0s"}},
+			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours was not complete within 5m0s"}},
 		"its backup failed by its deadline, and it needs none": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
 			obs.Now = obs.Now.Add(5 * time.Minute)
@@ -126,6 +130,17 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 			obs.Now = obs.Now.Add(5 * time.Minute)
 		},
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
+		"the API server rejected its backup until its deadline, and it needs none": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Backup.Final.OnFailure = v1beta1.FinalBackupDelete
+			rejected(obs)
+			obs.Now = obs.Now.Add(5 * time.Minute)
+		},
+			[]string{"remove the finalizer: deleting without a final backup: the API server rejected MemcachedBackup cache-final-ours: denied"}},
+		"the API server rejected its backup, and its pods are deleted": {func(obs *observation.Observation) {
+			rejected(obs)
+			clear(obs.Pods)
+		},
+			[]string{"remove the finalizer: deleting without a final backup: the API server rejected MemcachedBackup cache-final-ours: denied"}},
 		"it has no pods": {func(obs *observation.Observation) { obs.Pods["cache-0"], obs.Pods["cache-1"] = nil, nil }, []string{"remove the finalizer: no shard exists to back up"}},
 		"it was not filled": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning}

@@ -53,6 +53,8 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 		return progressing(false, v1beta1.ReasonPaused, "nothing changes until spec.paused is false")
 	case obs.Rejected != nil && m.DeletionTimestamp == nil:
 		return progressing(false, v1beta1.ReasonSpecRejected, "nothing changes until the spec is valid")
+	case p.FinalBackup.Actions.Finalizer.Backup != nil && len(res.Rejections) > 0: // the plan reads it, too
+		return progressing(true, v1beta1.ReasonApplyRejected, rejection(res))
 	case len(res.Failures) > 0:
 		return progressing(true, v1beta1.ReasonRetrying, res.Failures[0].Error()+"; retrying")
 	case m.DeletionTimestamp != nil && p.FinalBackup.Message != "":
@@ -90,6 +92,9 @@ func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Re
 		return progressing(false, v1beta1.ReasonUpToDate, "all shards are up to date")
 	}
 }
+
+// rejection describes the first write that the API server rejected.
+func rejection(res plan.Result) string { return "the API server rejected " + res.Rejections[0].Error() }
 
 // scalingMessage describes how far a change of the number of shards is.
 func scalingMessage(s *v1beta1.ScalingStatus) string {

@@ -32,7 +32,7 @@ func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s 
 		return &shard.Problem{Reason: v1beta1.ReasonNameConflict, Message: resources.JoinKeys(p.Resources.Conflicts) +
 			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
 	case len(res.Rejections) > 0:
-		return &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: "the API server rejected " + res.Rejections[0].Error()}
+		return &shard.Problem{Reason: v1beta1.ReasonApplyRejected, Message: rejection(res)}
 	}
 	for _, status := range s.Shards {
 		for _, pod := range obs.Pods[status.Name] {
