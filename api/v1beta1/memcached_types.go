@@ -260,7 +260,8 @@ type BindingStatus struct {
 	// +optional
 	Size int32 `json:"size,omitempty"`
 
-	// Message says why the Secret doesn't list the shards, and what to do; empty if it does.
+	// Message says why the Secret doesn't list the shards, and what to do, or why the operator couldn't recreate a deleted Secret;
+	// empty if neither applies.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

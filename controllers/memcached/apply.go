@@ -15,6 +15,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -39,7 +40,7 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 			return *r
 		}
 	}
-	w.writeBinding(ctx, a.Binding, r)
+	w.writeBinding(ctx, m, a.Binding, r)
 	for _, o := range a.Apply {
 		err := w.applyObject(ctx, o.WithPreconditions(o.UID, o.Version))
 		if o.Fallback != nil && apiserver.IsRejected(err) && !apiserver.IsTerminating(err) {
@@ -135,8 +136,8 @@ func (w writer) createKeys(ctx context.Context, secret *corev1.Secret, r *plan.R
 }
 
 // writeBinding creates or updates the Secret of a binding. That it exists is no error: a later reconcile reads it, if
-// the operator may.
-func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan.Result) {
+// the operator may. Nor is the rejection of one that existed before: a quota rejects its creation although it still exists.
+func (w writer) writeBinding(ctx context.Context, m *v1beta1.Memcached, secret *corev1.Secret, r *plan.Result) {
 	if secret == nil {
 		return
 	}
@@ -146,11 +147,21 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan
 	var err error
 	if secret.ResourceVersion != "" {
 		err = w.client.Update(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
-	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
-		return
+	} else {
+		err = w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	}
-	add(r, resources.KeyOf(secret), err)
-	r.Applied[resources.KeyOf(secret)] = err == nil
+	key, isOutdated := resources.KeyOf(secret), observation.BindingIsOutdated(m)
+	exists, rejected := apierrors.IsAlreadyExists(err), apiserver.IsRejected(err)
+	switch {
+	case exists:
+	case rejected && !isOutdated:
+		r.BindingRejection = err
+	default:
+		add(r, key, err)
+	}
+	if err == nil || exists || rejected { // others are tried again soon
+		r.Applied[key] = err == nil || exists && !isOutdated
+	}
 }
 
 // patch writes one change of a pod, and returns the pod as the API server does.

@@ -1,11 +1,15 @@
 package memcached
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
@@ -73,6 +77,51 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	if m := env.Converge("cache"); m.Status.Binding != nil || !env.Exists("cache-binding", &corev1.Secret{}) {
 		t.Errorf("after spec.access.binding was disabled, the status has %+v", m.Status.Binding)
 	}
+}
+
+// A quota that is used up, such as by this very Secret, rejects its creation whether it exists or not.
+func TestBindingWhoseSecretIsRejectedSaysSo(t *testing.T) {
+	for name, deleted := range map[string]bool{"the Secret was deleted": true, "the Secret exists": false} {
+		t.Run(name, func(t *testing.T) {
+			env := newEnv(t)
+			env.Create("cache", "{size: 1, access: {binding: {mode: Secret}}}")
+			secret := env.wantBinding(env.Converge("cache"), 1)
+			if deleted {
+				env.Must(env.Admin.Delete(env.Ctx, secret))
+			}
+			env.Recorded()
+			quota := &secretless{Client: env.reconciler.Client, err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "cache-binding", errors.New("exceeded quota"))}
+			env.reconciler.Client = quota
+			env.skipAnHour()
+			for range 2 {
+				m := env.Converge("cache")
+				env.WantCondition(m, v1beta1.ConditionDegraded, metav1.ConditionFalse, v1beta1.ReasonAsExpected)
+				if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 1 || !strings.Contains(b.Message, "can't recreate the Secret cache-binding if it was deleted") || !strings.Contains(b.Message, "exceeded quota") {
+					t.Errorf("the status is %+v", b)
+				}
+			}
+			if events := env.Recorded(); quota.creates != 1 || len(events) > 0 {
+				t.Errorf("tried %d times, with the events %q", quota.creates, events)
+			}
+			quota.err = nil
+			env.clock.SetTime(env.clock.Now().Add(30 * time.Second))
+			env.wantBinding(env.Converge("cache"), 1)
+		})
+	}
+}
+
+func TestSecretOfABindingIsTriedAgainAfterATransientFailure(t *testing.T) {
+	env := newEnv(t)
+	env.Create("cache", "{size: 1, access: {binding: {mode: Secret}}}")
+	env.Must(env.Admin.Delete(env.Ctx, env.wantBinding(env.Converge("cache"), 1)))
+	failing := &secretless{Client: env.reconciler.Client, err: apierrors.NewServiceUnavailable("try later")}
+	env.reconciler.Client = failing
+	env.skipAnHour()
+	if _, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache")); err == nil {
+		t.Error("the write isn't repeated")
+	}
+	failing.err = nil
+	env.wantBinding(env.Converge("cache"), 1)
 }
 
 func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {

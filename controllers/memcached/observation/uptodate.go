@@ -30,7 +30,7 @@ type Memory struct {
 	Silences map[types.UID]Silence
 	// Admitted are the results of dry runs that change what an update requires, by the UIDs of the pods.
 	Admitted map[types.UID]shard.AdmittedImage
-	// BindingTriedAt is when the operator tried to create or update the Secret of the binding.
+	// BindingTriedAt is when the API server last answered the creation or update of the Secret of the binding.
 	BindingTriedAt time.Time
 }
 

@@ -117,6 +117,8 @@ type Result struct {
 	Applied map[resources.Key]bool
 	// Rejections are answers of the API server that the status reports as Degraded.
 	Rejections []error
+	// BindingRejection is why the API server rejected the Secret of a binding that existed before; nil if it didn't.
+	BindingRejection error
 	// Failures are errors that a retry may fix.
 	Failures []error
 	// Conflict is whether an object has changed since it was observed and was not written.

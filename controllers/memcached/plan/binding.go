@@ -29,8 +29,14 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 	age := serverclock.Age(obs.Now, obs.BindingTriedAt)
 	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret()
 	if !isOutdated {
-		if p.Actions.RequeueAfter = max(bindingInterval-age, 0); age >= bindingInterval && int(p.Status.Size) == resources.SizesOf(m).Listed {
-			p.Actions.Binding = secret
+		interval := bindingInterval
+		if p.Status.Message = m.Status.Binding.Message; p.Status.Message != "" { // of the last attempt
+			interval = ConflictRecheck
+		}
+		if age < interval {
+			p.Actions.RequeueAfter = interval - age
+		} else if int(p.Status.Size) == resources.SizesOf(m).Listed {
+			p.Actions.Binding, p.Actions.RequeueAfter = secret, interval // the same answer changes no status, so no event follows
 		}
 		return p
 	}

@@ -43,16 +43,26 @@ func TestBindingFollowsTheSize(t *testing.T) {
 	}{
 		"spec.access.binding isn't set":    {func(obs *observation.Observation) { obs.Memcached.Spec.Access.Binding.Mode = v1beta1.BindingDisabled }, nil, ""},
 		"it is new":                        {func(*observation.Observation) {}, []string{"create Secret cache-binding", "again in 30s"}, ""},
-		"it lists all shards":              {listed(2), []string{"create Secret cache-binding"}, ""}, // it may have been deleted
+		"it lists all shards":              {listed(2), []string{"create Secret cache-binding", "again in 5m0s"}, ""}, // it may have been deleted
 		"it lists all shards, as is known": {func(obs *observation.Observation) { listed(2)(obs); failed(obs, time.Minute) }, []string{"again in 4m0s"}, ""},
-		"a new shard isn't ready":          {func(obs *observation.Observation) { listed(1)(obs); obs.Memcached.Status.ReadyShards = 1 }, nil, ""},
-		"a new shard is ready":             {func(obs *observation.Observation) { listed(1)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
-		"a shard will be removed":          {func(obs *observation.Observation) { listed(3)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
-		"another owner has its name":       {func(obs *observation.Observation) { existing(obs, observation.Foreign) }, []string{"again in 30s"}, "rename or delete it"},
-		"its type is another one":          {func(obs *observation.Observation) { existing(obs, observation.Ours).Type = corev1.SecretTypeOpaque }, []string{"again in 30s"}, "rename or delete it"},
-		"a former Memcached had it":        {func(obs *observation.Observation) { existing(obs, observation.Predecessors) }, []string{"again in 30s"}, "waiting until the Secret cache-binding of a deleted Memcached is deleted"},
-		"it can't be read":                 {func(obs *observation.Observation) { obs.BindingForbidden = true }, []string{"create Secret cache-binding", "again in 30s"}, "grant it these permissions"},
-		"it can't be read, and exists":     {func(obs *observation.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
+		"it was rejected a moment ago": {func(obs *observation.Observation) {
+			listed(2)(obs)
+			failed(obs, time.Second)
+			obs.Memcached.Status.Binding.Message = "exceeded quota"
+		}, []string{"again in 29s"}, "exceeded quota"},
+		"it was rejected 30 seconds ago": {func(obs *observation.Observation) {
+			listed(2)(obs)
+			failed(obs, 30*time.Second)
+			obs.Memcached.Status.Binding.Message = "exceeded quota"
+		}, []string{"create Secret cache-binding", "again in 30s"}, "exceeded quota"},
+		"a new shard isn't ready":      {func(obs *observation.Observation) { listed(1)(obs); obs.Memcached.Status.ReadyShards = 1 }, nil, ""},
+		"a new shard is ready":         {func(obs *observation.Observation) { listed(1)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
+		"a shard will be removed":      {func(obs *observation.Observation) { listed(3)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
+		"another owner has its name":   {func(obs *observation.Observation) { existing(obs, observation.Foreign) }, []string{"again in 30s"}, "rename or delete it"},
+		"its type is another one":      {func(obs *observation.Observation) { existing(obs, observation.Ours).Type = corev1.SecretTypeOpaque }, []string{"again in 30s"}, "rename or delete it"},
+		"a former Memcached had it":    {func(obs *observation.Observation) { existing(obs, observation.Predecessors) }, []string{"again in 30s"}, "waiting until the Secret cache-binding of a deleted Memcached is deleted"},
+		"it can't be read":             {func(obs *observation.Observation) { obs.BindingForbidden = true }, []string{"create Secret cache-binding", "again in 30s"}, "grant it these permissions"},
+		"it can't be read, and exists": {func(obs *observation.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2, func(s *v1beta1.MemcachedSpec) { s.Access.Binding.Mode = v1beta1.BindingSecret })

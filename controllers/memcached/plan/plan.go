@@ -79,9 +79,6 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	p.Actions = merge(append(all, planGracePeriods(shards), planSecretReports(obs), planAgentRetry(obs))...)
 	p.Memory = obs.Memory
 	p.Memory.UpToDate = p.Resources.UpToDate
-	if p.Actions.Binding != nil {
-		p.Memory.BindingTriedAt = obs.Now
-	}
 	return p
 }
 

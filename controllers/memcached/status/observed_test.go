@@ -393,6 +393,10 @@ func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
 	if got := Make(obs, p, written, obs.Now).Binding; got == nil || got.Name != p.Actions.Binding.Name || got.Size != 2 {
 		t.Errorf("after: %+v", got)
 	}
+	rejected := plan.Result{BindingRejection: errors.New(strings.Repeat("x", v1beta1.MaxMessage))}
+	if got := Make(obs, p, rejected, obs.Now).Binding; got == nil || len(got.Message) != v1beta1.MaxMessage {
+		t.Errorf("with a long rejection: %+v", got)
+	}
 	obs.Memcached.Spec.Paused, obs.Memcached.Status.Binding = true, &v1beta1.BindingStatus{Name: "kept"}
 	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got == nil || got.Name != "kept" {
 		t.Errorf("while paused: %+v", got)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // Make returns the status of what was observed, planned and written.
@@ -94,6 +96,11 @@ func bindingStatus(m *v1beta1.Memcached, p plan.Binding, res plan.Result) *v1bet
 		return m.Status.Binding
 	case secret != nil && res.Applied[resources.KeyOf(secret)]:
 		return &v1beta1.BindingStatus{Name: secret.Name, Size: int32(resources.SizesOf(m).Listed)} //nolint:gosec // at most 128 by the CRD
+	case res.BindingRejection != nil:
+		rejected := *p.Status
+		message := fmt.Sprintf("the operator can't recreate the Secret %s if it was deleted, since the API server rejects it: %s", secret.Name, res.BindingRejection)
+		rejected.Message = text.Truncate(message, v1beta1.MaxMessage)
+		return &rejected
 	default:
 		return p.Status
 	}
