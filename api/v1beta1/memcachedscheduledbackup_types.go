@@ -182,9 +182,10 @@ const (
 	// (spec.backupTemplate.spec.rateLimit), run them less often, or change concurrencyPolicy.
 	EventBackupSkipped = "BackupSkipped"
 	// EventMissedSchedule: a run was missed, and the operator saw it later than
-	// startingDeadlineSeconds allow. No backup was created for it.
+	// startingDeadlineSeconds allow, or the API server rejected its backup until then. No backup was created for it.
 	//
-	// Do: check whether the operator runs, or raise startingDeadlineSeconds.
+	// Do: fix why the backup was rejected, if the message says so. Otherwise check whether the operator runs, or raise
+	// startingDeadlineSeconds.
 	EventMissedSchedule = "MissedSchedule"
 	// EventBackupPruned: the retention deleted an old backup.
 	//

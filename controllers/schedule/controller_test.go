@@ -173,6 +173,31 @@ func TestRejectedBackupIsRetried(t *testing.T) {
 	}
 }
 
+func TestRunWhoseBackupIsRejectedUntilItsDeadlineIsMissedForThat(t *testing.T) {
+	const quota, late = "; the API server rejected its backup: creating MemcachedBackup " + dueName + ": exceeded quota", "it is 1h0m1s late, which exceeds spec.startingDeadlineSeconds"
+	for name, c := range map[string]struct {
+		days int // in which the operator doesn't run
+		want string
+	}{
+		"its run":      {0, "Warning MissedSchedule missed the run at 2026-05-01T02:30:00Z: " + late + quota},
+		"a former one": {1, "Warning MissedSchedule missed the run at 2026-05-02T02:30:00Z: " + late},
+	} {
+		f := newFixture(t)
+		f.cache.fails = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"}}
+		_, err := f.reconcile()
+		f.must(err)
+		f.clock.SetTime(at(t, "2026-05-01T03:30:01Z").AddDate(0, 0, c.days))
+		_, err = f.reconcile()
+		f.must(err)
+		if got := <-f.recorder.Events; got != c.want || len(f.recorder.Events) > 0 {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if c := f.condition(); c.Reason != v1beta1.ReasonWaitingForSchedule {
+			t.Errorf("the condition is %+v", c)
+		}
+	}
+}
+
 func TestScheduleStopsWithItsNamespace(t *testing.T) {
 	f := newFixture(t)
 	terminating := apierrors.NewForbidden(schema.GroupResource{}, dueName, errors.New("the namespace is being terminated"))

@@ -104,8 +104,11 @@ func planDueRun(obs observation, status v1beta1.MemcachedScheduledBackupStatus, 
 		status.LastBackupName = name // it was created, but the operator was killed before it wrote the status
 		return plan{status: status}
 	case late > startingDeadline(s):
-		return plan{status: status, events: []event.Event{event.Warning(v1beta1.EventMissedSchedule,
-			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))}}
+		message := fmt.Sprintf("missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))
+		if was != nil && was.Reason == v1beta1.ReasonRetrying && strings.Contains(was.Message, name) {
+			message += "; the API server rejected its backup: " + was.Message
+		}
+		return plan{status: status, events: []event.Event{event.Warning(v1beta1.EventMissedSchedule, "%s", message)}}
 	case obs.noShards: // a Failed backup would be the last one when the Memcached has shards again
 		return plan{status: status, events: []event.Event{event.Normal(v1beta1.EventBackupSkipped,
 			"skipped the run at %s because Memcached %s has no shard", at, s.Spec.BackupTemplate.Spec.MemcachedRef.Name)}}
