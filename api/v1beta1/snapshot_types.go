@@ -373,9 +373,9 @@ const (
 	// Do: Wait. If it lasts, look at status.update of the Memcached.
 	ReasonShardReplaced = "ShardReplaced"
 	// ReasonItemsMoving: the number of shards changes, and moved items that only one of two shards has would be deleted at the end. The
-	// restore waits.
+	// restore waits. Or the shards delete copies of items, at that end or for a purge, and the backup waits.
 	//
-	// Do: Wait. If it lasts, look at status.scaling of the Memcached.
+	// Do: Wait. If it lasts, look at status.scaling, or status.purge, of the Memcached.
 	ReasonItemsMoving    = "ItemsMoving"
 	ReasonRestoreRunning = string(GateRestoreRunning)
 	// ReasonJobDeleted: a user or another controller deleted the Job before it had finished.

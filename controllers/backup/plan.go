@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -47,8 +48,22 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	case m.Status.Bootstrap.IsRunning():
 		return transfer.WaitFor(v1beta1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
 	default:
-		return cmp.Or(obs.NotAllowed(obs.Store()), unreachable)
+		return cmp.Or(obs.NotAllowed(obs.Store()), unreachable, itemsDeleted(m))
 	}
+}
+
+// itemsDeleted returns that the shards delete copies of items, or nil. To a Job, a shard whose items are mostly copies would have lost them. It
+// isn't awaited beyond the deletion of the Memcached, spec.paused or a rejected spec: the status doesn't say then that it is over.
+func itemsDeleted(m *v1beta1.Memcached) *transfer.Blocker {
+	s, p := m.Status.Scaling, m.Status.Purge
+	switch {
+	case m.DeletionTimestamp != nil, m.Spec.Paused, resources.IsRejected(m):
+	case s != nil && s.Step == v1beta1.ScalingClosing:
+		return transfer.WaitFor(v1beta1.ReasonItemsMoving, "waiting until Memcached %s has deleted the items that have moved from their shards, as its status.scaling says", m.Name)
+	case p != nil && p.Phase == v1beta1.TransferRunning && strings.HasPrefix(p.Request, v1beta1.PurgeDelete):
+		return transfer.WaitFor(v1beta1.ReasonItemsMoving, "waiting until Memcached %s has deleted old copies of items, as its status.purge says", m.Name)
+	}
+	return nil
 }
 
 // Summary implements transfer.Transfer.

@@ -65,6 +65,19 @@ func deleted(age time.Duration) func(*observation) {
 	}
 }
 
+// moves gives the Memcached a change of its size at a step, and purges a purge in a phase.
+func moves(step v1beta1.ScalingStep) func(*observation) {
+	return func(obs *observation) {
+		obs.Memcached.Status.Scaling = &v1beta1.ScalingStatus{From: 1, To: 2, Step: step}
+	}
+}
+
+func purges(request string, phase v1beta1.TransferPhase) func(*observation) {
+	return func(obs *observation) {
+		obs.Memcached.Status.Purge = &v1beta1.PurgeStatus{Request: request, Phase: phase}
+	}
+}
+
 func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit           func(*observation)
@@ -102,6 +115,24 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 		"it was filled": {func(obs *observation) {
 			obs.Memcached.Status.Bootstrap = &v1beta1.BootstrapStatus{Phase: v1beta1.TransferComplete}
 		}, "", "", false, true},
+		"items that have moved are deleted": {moves(v1beta1.ScalingClosing), v1beta1.ReasonItemsMoving, "status.scaling", false, false},
+		"clients get the new list":          {moves(v1beta1.ScalingWaiting), "", "", false, true},
+		"items are deleted while it is being deleted": {func(obs *observation) {
+			moves(v1beta1.ScalingClosing)(obs)
+			obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now}
+		}, "", "", false, true},
+		"items are deleted while it is paused": {func(obs *observation) {
+			moves(v1beta1.ScalingClosing)(obs)
+			obs.Memcached.Spec.Paused = true
+		}, "", "", false, true},
+		"items are deleted while its spec is rejected": {func(obs *observation) {
+			moves(v1beta1.ScalingClosing)(obs)
+			obs.Memcached.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProgressing, Reason: v1beta1.ReasonSpecRejected}}
+		}, "", "", false, true},
+		"a purge deletes items":        {purges("Delete-1", v1beta1.TransferRunning), v1beta1.ReasonItemsMoving, "status.purge", false, false},
+		"a purge counts items":         {purges("DryRun-1", v1beta1.TransferRunning), "", "", false, true},
+		"a purge waits":                {purges("Delete-1", v1beta1.TransferPending), "", "", false, true},
+		"a purge has deleted items":    {purges("Delete-1", v1beta1.TransferComplete), "", "", false, true},
 		"not all shards are reachable": {func(obs *observation) { obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:1] }, v1beta1.ReasonShardsStarting, "status.servers", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

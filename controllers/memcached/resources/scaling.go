@@ -55,7 +55,7 @@ func SizesOf(m *v1beta1.Memcached) Sizes {
 
 // Listed returns the number of shards that clients know, for readers of a Memcached: it can have another size than a rejected spec.
 func Listed(m *v1beta1.Memcached) int {
-	if isRejected(m) {
+	if IsRejected(m) {
 		m = Paused(m)
 	}
 	return SizesOf(m).Listed
@@ -68,8 +68,8 @@ func Paused(m *v1beta1.Memcached) *v1beta1.Memcached {
 	return &paused
 }
 
-// isRejected reports whether the status says that the spec is rejected.
-func isRejected(m *v1beta1.Memcached) bool {
+// IsRejected reports whether the status says that the spec is rejected.
+func IsRejected(m *v1beta1.Memcached) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
 	return c != nil && c.Reason == v1beta1.ReasonSpecRejected && c.ObservedGeneration == m.Generation
 }
@@ -111,7 +111,7 @@ func resizes(m *v1beta1.Memcached) bool {
 		return false
 	}
 	size, was := Size(m), m.Status.LimitedSize
-	if sizeOfList(m) == size || m.Status.ObservedGeneration == m.Generation && !isRejected(m) && (was == nil || was.Size == size) {
+	if sizeOfList(m) == size || m.Status.ObservedGeneration == m.Generation && !IsRejected(m) && (was == nil || was.Size == size) {
 		return false
 	}
 	return HasServers(m, len(m.Status.Servers))
