@@ -56,8 +56,10 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
 	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: Soonest(obs.DefaultImageHold.RecheckAfter, stuckIn(obs))}}
-	if m.DeletionTimestamp == nil {
-		build := resources.NewBuilder(m, options)
+	build := resources.NewBuilder(m, options)
+	if m.DeletionTimestamp != nil {
+		all = append(all, planDeleted(obs, build, shards))
+	} else {
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision)
 		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
 		if obs.Rejected != nil && p.Decision.Step == rollout.StepNone { // the spec's problem is why

@@ -36,7 +36,7 @@ func pending(obs *observation.Observation, shards []resources.Shard) (n int32) {
 // count it.
 func planPaused(obs *observation.Observation, build *resources.Builder, shards []shard.State, desired []resources.Shard) Actions {
 	desired = slices.Clone(desired)
-	keys := []resources.Key{{Kind: resources.KindPodDisruptionBudget, Name: obs.Memcached.Name}}
+	keys := []resources.Key{budgetKey(obs.Memcached)}
 	for i := range shards {
 		s := &shards[i]
 		want, hasTwo := &desired[s.Ordinal], ptr.Deref(s.Set.Spec.Replicas, 1) > 1
@@ -47,6 +47,29 @@ func planPaused(obs *observation.Observation, build *resources.Builder, shards [
 		}
 	}
 	return planResources(obs, build, desired, false, keys...).Actions
+}
+
+// planDeleted returns the only object that is written while a Memcached is being deleted: its budget, since no shard moves any more. One that
+// the deletion orphans must not get its owner again, with which it would be deleted.
+func planDeleted(obs *observation.Observation, build *resources.Builder, shards []shard.State) Actions {
+	key := budgetKey(obs.Memcached)
+	budget := obs.Objects[key]
+	if budget.Owner != observation.Ours {
+		return Actions{}
+	}
+	desired := make([]resources.Shard, resources.SizesOf(obs.Memcached).Exist)
+	for i := range shards {
+		desired[shards[i].Ordinal].Surge = ptr.Deref(shards[i].Set.Spec.Replicas, 1) > 1
+	}
+	a := planResources(obs, build, desired, false, key).Actions
+	for i := range a.Apply {
+		a.Apply[i].Version = budget.GetResourceVersion()
+	}
+	return a
+}
+
+func budgetKey(m *v1beta1.Memcached) resources.Key {
+	return resources.Key{Kind: resources.KindPodDisruptionBudget, Name: m.Name}
 }
 
 // planResources returns the objects that are missing or not up to date, or of some keys those that aren't up to date. canMove is whether

@@ -91,22 +91,41 @@ func TestBudgetRefusesEvictionsWhileShardsCanMoveFirst(t *testing.T) {
 }
 
 func TestEvictionsDoNotWaitForMovesWhileNothingElseChanges(t *testing.T) {
+	key := resources.Key{Kind: resources.KindPodDisruptionBudget, Name: "cache"}
+	isDeleted := func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }
 	for name, c := range map[string]struct {
-		change func(*v1beta1.MemcachedSpec)
+		change func(*observation.Observation)
 		want   []string
 	}{
-		"it is paused":         {func(s *v1beta1.MemcachedSpec) { s.Paused, s.Config.Threads = true, ptr.To[int32](2) }, []string{"update PodDisruptionBudget cache"}},
-		"its spec is rejected": {func(s *v1beta1.MemcachedSpec) { s.Version = "1.5.0" }, []string{"update PodDisruptionBudget cache"}},
-		"shards can move":      {func(*v1beta1.MemcachedSpec) {}, nil},
+		"it is paused": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Paused, obs.Memcached.Spec.Config.Threads = true, ptr.To[int32](2)
+		}, []string{"update PodDisruptionBudget cache"}},
+		"its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, []string{"update PodDisruptionBudget cache"}},
+		"it is being deleted":  {isDeleted, []string{"update PodDisruptionBudget cache"}},
+		"it is being deleted without its objects": {func(obs *observation.Observation) {
+			isDeleted(obs)
+			plantest.AddObject(obs, key, "orphaned")
+		}, nil},
+		"shards can move": {func(*observation.Observation) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2)
 			obs.Memcached.Spec.UpdateStrategy.Handover.NodeDrain.Mode = v1beta1.NodeDrainRequired
-			budget := resources.Desired{Key: resources.Key{Kind: resources.KindPodDisruptionBudget, Name: "cache"}}
-			obs.UpToDate[budget.Key] = observation.NewVersion(obs.Memcached, budget, obs.Objects[budget.Key])
-			c.change(&obs.Memcached.Spec)
-			if diff := cmp.Diff(c.want, describe(plantest.Plan(obs).Actions)); diff != "" {
+			budget := obs.Objects[key]
+			budget.SetResourceVersion("7")
+			obs.UpToDate[key] = observation.NewVersion(obs.Memcached, resources.Desired{Key: key}, budget)
+			c.change(obs)
+			a := plantest.Plan(obs).Actions
+			if diff := cmp.Diff(c.want, describe(a)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, apply := range a.Apply {
+				if got := apply.Apply.(*policyv1ac.PodDisruptionBudgetApplyConfiguration).Spec.MaxUnavailable.IntValue(); got != 1 {
+					t.Errorf("%d shards may be evicted", got)
+				}
+				if isLast := obs.Memcached.DeletionTimestamp != nil; isLast && apply.Version != "7" {
+					t.Errorf("it is written over version %q", apply.Version)
+				}
 			}
 		})
 	}
