@@ -77,23 +77,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
 
-// rehearse makes a patch of a plan as a dry run. If the pod would get another image than the one that was checked, or keep the one
-// that it has, it plans again with this knowledge; after an error, it leaves the pod's patch out.
+// rehearse makes a patch of a plan as a dry run. Unless the pod would get the image that was checked, instead of the one that it has, it
+// plans again with this knowledge.
 func (r *Reconciler) rehearse(ctx context.Context, obs *observation.Observation, p plan.Plan) (plan.Plan, error) {
 	if p.Rehearsal == nil {
 		return p, nil
 	}
 	before, checked := p.Rehearsal.Pod, p.Rehearsal.Image
 	pod, err := writer{r.Client}.patch(ctx, p.Rehearsal.PodPatch, client.DryRunAll)
-	if err != nil {
-		p.Actions = p.Actions.WithoutPatch(before)
-		return p, err
-	}
-	if image := resources.ImageOf(pod); image != checked || image == resources.ImageOf(before) {
+	switch image := resources.ImageOf(pod); {
+	case err != nil:
+		obs.RehearsalFailed = true
+	case image == checked && image != resources.ImageOf(before):
+		return p, nil
+	default:
 		obs.NoteAdmitted(before.UID, shard.AdmittedImage{Revision: obs.UpdateRevision.Hash(), Image: image, Checked: checked})
-		p = plan.Make(obs, r.Options)
 	}
-	return p, nil
+	return plan.Make(obs, r.Options), err
 }
 
 // apply makes a plan's writes if they are confirmed.

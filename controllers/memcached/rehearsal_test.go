@@ -119,3 +119,17 @@ func TestRejectedDryRunIsReportedAndRetried(t *testing.T) {
 		t.Error("the update doesn't continue")
 	}
 }
+
+func TestRejectedDryRunKeepsOtherChangesOfThePod(t *testing.T) {
+	env, c := newRehearsal(t)
+	c.err = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "cache-0-a", errors.New("images must have a digest"))
+	env.Change("cache", func(m *v1beta1.Memcached) { m.Spec.Access.Discovery.Mode = v1beta1.DiscoveryElastiCache })
+	for range 3 { // the Service gets its address
+		_, _ = env.reconciler.Reconcile(env.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.Namespace, Name: "cache"}})
+	}
+	pod := &corev1.Pod{}
+	env.Read("cache-0-a", pod)
+	if list := pod.Annotations[annotations.Discovery]; list == "" || pod.Annotations[annotations.Stop] != "" || c.runs == 0 {
+		t.Errorf("%d dry runs, list %q, stop %q", c.runs, list, pod.Annotations[annotations.Stop])
+	}
+}

@@ -65,6 +65,8 @@ type Observation struct {
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool
+	// RehearsalFailed is whether the dry run of the step that follows failed.
+	RehearsalFailed bool
 	// Budgets are the PodDisruptionBudgets of the namespace that no Memcached controls, of which only the selector is known.
 	Budgets []policyv1.PodDisruptionBudget
 	// Backups of the Memcached, read only when a shard may have been lost.

@@ -95,12 +95,6 @@ func addFields(body, more map[string]any) {
 	}
 }
 
-// WithoutPatch returns the actions without the patches of a pod.
-func (a Actions) WithoutPatch(pod *corev1.Pod) Actions {
-	a.Patch = slices.DeleteFunc(a.Patch, func(p PodPatch) bool { return p.Pod.Name == pod.Name })
-	return a
-}
-
 // Soonest returns the smallest of the times after which to reconcile again; 0 is never.
 func Soonest(after ...time.Duration) (soonest time.Duration) {
 	for _, d := range after {

@@ -67,6 +67,9 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 		}
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Rehearsal = planRehearsal(obs, shards, p.Decision, step, p.Preflight)
+		if obs.RehearsalFailed {
+			step.Patch = nil
+		}
 		p.Discovery = planDiscovery(obs, shards, options)
 		desired := desiredShards(obs, shards, p.Decision, p.Discovery.list, p.Scaling)
 		if m.Spec.Paused {
