@@ -362,6 +362,15 @@ func TestDriftIsCorrected(t *testing.T) {
 				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 			},
 			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
+		"a budget with another field": {&policyv1.PodDisruptionBudget{}, "cache",
+			func(o client.Object) {
+				spec := &o.(*policyv1.PodDisruptionBudget).Spec
+				spec.MinAvailable, spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)), nil
+			},
+			func(o client.Object) bool {
+				spec := &o.(*policyv1.PodDisruptionBudget).Spec
+				return spec.MinAvailable == nil && ptr.Deref(spec.MaxUnavailable, intstr.IntOrString{}).IntVal == 1
+			}},
 		"a removed owner": {&corev1.Service{}, "cache-0",
 			func(o client.Object) { o.SetOwnerReferences(nil) },
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},

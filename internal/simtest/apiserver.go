@@ -246,6 +246,9 @@ func (m *memory) replace(k Kind, was, is, result client.Object) error {
 	if err := unchanged(k, was, is); err != nil {
 		return err
 	}
+	if budget, ok := is.(*policyv1.PodDisruptionBudget); ok && budget.Spec.MinAvailable != nil && budget.Spec.MaxUnavailable != nil {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: string(k)}, is.GetName(), field.ErrorList{field.Invalid(field.NewPath("spec"), budget.Spec, "minAvailable and maxUnavailable cannot be both set")})
+	}
 	if service, ok := is.(*corev1.Service); ok && service.Spec.ClusterIP == "" {
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = was.(*corev1.Service).Spec.ClusterIP, was.(*corev1.Service).Spec.ClusterIPs
 	}

@@ -252,6 +252,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 				pod := env.RunPod(resources.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
 				env.Answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 			}
+			env.patch(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}, `{"spec":{"maxUnavailable":null,"minAvailable":1}}`)
 			env.Converge(name)
 			before := env.Writes.Load()
 			for range 5 {

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -314,7 +315,8 @@ func (b *Builder) Build(d Desired) Object {
 	case KindNetworkPolicy:
 		o.Apply = b.networkPolicy()
 	case KindPodDisruptionBudget:
-		o.Apply = b.podDisruptionBudget(d)
+		budget := b.podDisruptionBudget(d)
+		o.Apply, o.Fallback = budget, &withoutMinAvailable{budget}
 	case KindService:
 		switch {
 		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
@@ -352,6 +354,22 @@ func (b *Builder) podDisruptionBudget(d Desired) *policyv1ac.PodDisruptionBudget
 			// being drained, its own included.
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 			WithSelector(selector))
+}
+
+// withoutMinAvailable is a budget, with its preconditions, that takes minAvailable from its owner and removes it. A user may have set it
+// instead of maxUnavailable, and the API server rejects both.
+type withoutMinAvailable struct {
+	*policyv1ac.PodDisruptionBudgetApplyConfiguration
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b *withoutMinAvailable) MarshalJSON() ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b.PodDisruptionBudgetApplyConfiguration)
+	if err != nil {
+		return nil, err
+	}
+	fields["spec"].(map[string]any)["minAvailable"] = nil
+	return json.Marshal(fields)
 }
 
 // service returns what all Services have in common. The operator's labels come last, so that no

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"maps"
 	"os"
@@ -290,5 +291,18 @@ func TestSurgeCreatesASecondPodOfItsShardOnly(t *testing.T) {
 	}
 	if want := map[string]int32{"cache-0": 1, "cache-1": 2}; !maps.Equal(replicas, want) {
 		t.Errorf("replicas: got %v, want %v", replicas, want)
+	}
+}
+
+func TestFallbackOfABudgetHasItsPreconditions(t *testing.T) {
+	m := &v1beta1.Memcached{}
+	m.Name, m.Spec.Size = "cache", ptr.To[int32](0)
+	b := NewBuilder(m, options)
+	i := slices.IndexFunc(b.Desired(nil), func(d Desired) bool { return d.Key.Kind == KindPodDisruptionBudget })
+	budget := b.Build(b.Desired(nil)[i])
+	budget.WithPreconditions("observed", "7")
+	raw, err := json.Marshal(budget.Fallback)
+	if text := string(raw); err != nil || !strings.Contains(text, `"uid":"observed"`) || !strings.Contains(text, `"resourceVersion":"7"`) || !strings.Contains(text, `"minAvailable":null`) {
+		t.Errorf("%s, error %v", raw, err)
 	}
 }
