@@ -40,6 +40,10 @@ const (
 	CreationRetried = "cache.memcached-operator.io/creation-retried"
 )
 
+// LoadBalancerClass of the Service of a load balancer is the class with which the operator created it: a policy of the cluster may replace
+// that.
+const LoadBalancerClass = "cache.memcached-operator.io/load-balancer-class"
+
 // NodeLeaves is how a value of the annotation "move" begins that the operator sets because the pod's node is about to go.
 // Maintenance windows and other delays don't apply to it.
 const NodeLeaves = "node-leaves:"

@@ -420,9 +420,6 @@ func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration {
 	external := &b.memcached.Spec.Access.External
 	labels, spec := b.shardLabels(d), b.serviceSpec()
-	if external.LoadBalancerClass != "" {
-		spec.WithLoadBalancerClass(external.LoadBalancerClass)
-	}
 	if external.ExternalTrafficPolicy != "" {
 		spec.WithExternalTrafficPolicy(external.ExternalTrafficPolicy)
 	}
@@ -433,6 +430,10 @@ func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration
 	service := b.service(d.Key.Name, labels)
 	for name, value := range external.Annotations {
 		service.WithAnnotations(map[string]string{name: placeholders.Replace(value)})
+	}
+	if class := external.LoadBalancerClass; class != "" {
+		service.WithAnnotations(map[string]string{annotations.LoadBalancerClass: class})
+		spec.WithLoadBalancerClass(class)
 	}
 	return service.
 		WithSpec(spec.

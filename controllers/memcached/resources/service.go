@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // Transition is what it takes to change an existing object, besides a write of what is desired.
@@ -35,8 +36,12 @@ func (o Object) TransitionFrom(have APIObject) (t Transition) {
 	case policy != "" && policy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 && ptr.Deref(live.IPFamilyPolicy, "") == policy:
 		spec.IPFamilies = live.IPFamilies // Kubernetes has added the second one
 	}
-	class := ptr.Deref(spec.LoadBalancerClass, "") // another controller may set it where the spec doesn't
-	t.Recreate = ptr.Deref(live.LoadBalancerClass, "") != class && (class != "" || applied.LoadBalancerClass != nil)
+	class := ptr.Deref(spec.LoadBalancerClass, "")
+	requested, ok := service.Annotations[annotations.LoadBalancerClass]
+	if !ok { // an operator until release 1.1.0 created it, or the spec had no class, where a policy may set one
+		requested = ptr.Deref(applied.LoadBalancerClass, "")
+	}
+	t.Recreate = class != ptr.Deref(live.LoadBalancerClass, "") && class != requested
 	if !ptr.Deref(spec.AllocateLoadBalancerNodePorts, true) {
 		for i, port := range live.Ports {
 			if port.NodePort != 0 && i < len(spec.Ports) {
