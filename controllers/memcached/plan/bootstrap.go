@@ -56,7 +56,7 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 		restore = found.APIObject.(*v1beta1.MemcachedRestore)
 	}
 	isOurs := exists && found.Owner == observation.Ours
-	unready := unreadyShards(obs, shards)
+	unready := withoutReadyPod(obs, shards)
 	switch {
 	case isOurs && restore.Status.Phase == v1beta1.TransferComplete:
 		finish(v1beta1.TransferComplete, "the shards got "+restoreSummary(restore))
@@ -82,8 +82,8 @@ func trackRestore(obs *observation.Observation, shards []shard.State, b *v1beta1
 	return actions
 }
 
-// unreadyShards returns the shards that have no ready pod yet.
-func unreadyShards(obs *observation.Observation, shards []shard.State) []string {
+// withoutReadyPod returns the names of the shards that have no ready pod yet.
+func withoutReadyPod(obs *observation.Observation, shards []shard.State) []string {
 	return slices.DeleteFunc(slices.Clone(obs.Names), func(name string) bool { return isReady(shards, name) })
 }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 // conditions returns Available, Progressing and Degraded.
 func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1beta1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
 	size := resources.SizesOf(obs.Memcached).Listed
-	unready := unreadyShards(s, size)
+	unready := unreadyShards(obs, s)
 	degraded = condition.New(v1beta1.ConditionDegraded, false, v1beta1.ReasonAsExpected, "no problems detected")
 	if problem != nil {
 		degraded = condition.New(v1beta1.ConditionDegraded, true, problem.Reason, problem.Message)
@@ -145,15 +146,12 @@ func phase(m *v1beta1.Memcached, available, progressing, degraded metav1.Conditi
 	}
 }
 
-// unreadyShards returns the names of the desired shards that aren't ready.
-func unreadyShards(s v1beta1.MemcachedStatus, size int) []string {
-	var names []string
-	for _, status := range s.Shards[:min(size, len(s.Shards))] {
-		if !status.Ready {
-			names = append(names, status.Name)
-		}
-	}
-	return names
+// unreadyShards returns the names of the shards that clients know and that aren't ready, or don't exist.
+func unreadyShards(obs *observation.Observation, s v1beta1.MemcachedStatus) []string {
+	return slices.DeleteFunc(slices.Clone(obs.Listed()), func(name string) bool {
+		status, _ := shard.StatusOf(&s, name)
+		return status.Ready
+	})
 }
 
 // progressReason returns the reason of Progressing during an update.

@@ -178,6 +178,17 @@ var (
 	isDeleted      = &v1beta1.Memcached{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: v1beta1.MemcachedSpec{Paused: true}}
 )
 
+func TestShardThatDoesNotExistIsNotReady(t *testing.T) {
+	obs := plantest.Running(t, 3)
+	delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
+	delete(obs.Pods, "cache-1")
+	obs.Memcached.Status = v1beta1.MemcachedStatus{}
+	available := meta.FindStatusCondition(Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Conditions, v1beta1.ConditionAvailable)
+	if available.Message != "2 of 3 shards are ready; not ready: cache-1" {
+		t.Error(available.Message)
+	}
+}
+
 func TestHealthHasTheReasonOfTheConditionThatDecides(t *testing.T) {
 	update := v1beta1.MemcachedStatus{Update: &v1beta1.UpdateStatus{}}
 	filled := v1beta1.MemcachedStatus{Bootstrap: &v1beta1.BootstrapStatus{Phase: v1beta1.TransferRunning, Message: "message of Bootstrapping"}}

@@ -119,7 +119,7 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Degraded True NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
 		}, v1beta1.PhaseDegraded},
 		"it scales out": {sized(5), asPlanned, []string{
-			"Ready False ScalingOut: from 3 to 5 shards", "Available False ShardsNotReady: 3 of 5 shards are ready", "Progressing True ScalingOut: from 3 to 5 shards",
+			"Ready False ScalingOut: from 3 to 5 shards", "Available False ShardsNotReady: 3 of 5 shards are ready; not ready: cache-3, cache-4", "Progressing True ScalingOut: from 3 to 5 shards",
 		}, v1beta1.PhaseProgressing},
 		"it scales in": {sized(2), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards", "Progressing True ScalingIn: from 3 to 2 shards",
