@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -125,8 +126,12 @@ func (o Object) WithPreconditions(uid types.UID, version string) runtime.ApplyCo
 
 // KeyOf returns the kind and name of an object that the operator creates or deletes.
 func KeyOf(o APIObject) Key {
-	kind := KindReplicaSet
+	var kind Kind
 	switch o.(type) {
+	case *appsv1.ReplicaSet:
+		kind = KindReplicaSet
+	case *policyv1.PodDisruptionBudget:
+		kind = KindPodDisruptionBudget
 	case *corev1.Service:
 		kind = KindService
 	case *networkingv1.NetworkPolicy:
@@ -139,6 +144,8 @@ func KeyOf(o APIObject) Key {
 		kind = KindRestore
 	case *v1beta1.MemcachedBackup:
 		kind = KindBackup
+	default:
+		panic(fmt.Sprintf("the operator creates and deletes no %T", o))
 	}
 	return Key{Kind: kind, Name: o.GetName()}
 }

@@ -306,3 +306,13 @@ func TestFallbackOfABudgetHasItsPreconditions(t *testing.T) {
 		t.Errorf("%s, error %v", raw, err)
 	}
 }
+
+func TestKeyOfAnObjectHasItsKind(t *testing.T) {
+	for _, kind := range OwnedKinds() {
+		o := kind.New()
+		o.SetName("cache")
+		if got := KeyOf(o); got != (Key{kind.Kind, "cache"}) {
+			t.Errorf("%s: %s", kind.Kind, got)
+		}
+	}
+}
