@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -78,21 +79,21 @@ func join(patches []PodPatch, p PodPatch) []PodPatch {
 	case i < 0:
 		return append(patches, p)
 	case patches[i].Subresource == p.Subresource:
-		addFields(patches[i].Body, p.Body)
+		patches[i].Body = union(patches[i].Body, p.Body)
 	}
 	return patches
 }
 
-// addFields adds the fields that a patch doesn't have.
-func addFields(body, more map[string]any) {
-	for name, value := range more {
-		have, exists := body[name]
-		if fields, ok := have.(map[string]any); ok {
-			addFields(fields, value.(map[string]any))
-		} else if !exists {
-			body[name] = value
+// union returns the fields of two patches, which it doesn't change.
+func union(first, second map[string]any) map[string]any {
+	all := maps.Clone(second)
+	for name, value := range first {
+		if fields, ok := value.(map[string]any); ok && second[name] != nil {
+			value = union(fields, second[name].(map[string]any))
 		}
+		all[name] = value
 	}
+	return all
 }
 
 // Soonest returns the smallest of the times after which to reconcile again; 0 is never.

@@ -20,6 +20,6 @@
 //	preflight    the pods that have checked images
 //	agents       when to query agents again
 //
-// No planner has a receiver, and none modifies the result of another one: it takes it as an
-// argument.
+// No planner modifies the result of another one: it takes it as an argument. The methods of
+// Scaling fill their own.
 package plan

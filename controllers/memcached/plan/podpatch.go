@@ -72,13 +72,8 @@ type PodPatch struct {
 
 // Bytes returns the patch as JSON.
 func (p PodPatch) Bytes() []byte {
-	metadata, _ := p.Body["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		p.Body["metadata"] = metadata
-	}
-	metadata["uid"], metadata["resourceVersion"] = p.Pod.UID, p.Pod.ResourceVersion
-	raw, err := json.Marshal(p.Body)
+	observed := map[string]any{"metadata": map[string]any{"uid": p.Pod.UID, "resourceVersion": p.Pod.ResourceVersion}}
+	raw, err := json.Marshal(union(observed, p.Body))
 	if err != nil { // a patch consists of plain values
 		panic(err)
 	}

@@ -20,8 +20,9 @@ import (
 func TestPatchesOfAPodAreOneWrite(t *testing.T) {
 	pod, other := &corev1.Pod{}, &corev1.Pod{}
 	pod.Name, other.Name = "cache-0-x", "cache-1-x"
+	first := Annotate(pod, "update", "1")
 	got := merge(
-		Actions{Patch: []PodPatch{Annotate(pod, "update", "1")}},
+		Actions{Patch: []PodPatch{first}},
 		Actions{Patch: []PodPatch{Annotate(pod, "update", "2"), Annotate(pod, "list", "3"), Annotate(other, "list", "3")}},
 		Actions{Patch: []PodPatch{resize(pod, resources.PodRevision{})}},
 	).Patch
@@ -31,6 +32,10 @@ func TestPatchesOfAPodAreOneWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	first.Bytes()
+	if diff := cmp.Diff(Annotate(pod, "update", "1"), first); diff != "" {
+		t.Errorf("the patch of the first planner has changed (-want +got):\n%s", diff)
 	}
 }
 
