@@ -36,7 +36,8 @@
 // memcached that has stopped. So no client gets a value that it has changed on the other
 // pod, which is why the target starts memcached without items after every incomplete
 // handover. It tries five times while the other pod accepts connections, and then serves
-// without items. The other pod, the source, accepts targets while it drains, and one that the operator has requested to
+// without items. If the other pod was busy with a third one, which may have the items, the target waits until that one serves, and
+// receives from there. The other pod, the source, accepts targets while it drains, and one that the operator has requested to
 // replace it (wire.ReceiveFile) while it serves. The target also announces a grace period that is shorter than that of the
 // source's pod, in which the source hands over what fits (ADR 29). If the target does not take over, it starts memcached again with the saved items.
 // A source that isn't being deleted must not exit at the end, since the kubelet would start its container again. It waits for its

@@ -69,12 +69,13 @@ func (s *supervisor) handleSource(r peer.Request) {
 	case r.Event == peer.Resumes && stopped:
 		s.log.Warn("The target did not take over, and there is no time left to serve")
 		s.finish()
-	case r.Event == peer.Abandons && s.phase == wire.PhaseDraining:
-		s.log.Warn("The target is lost after it may have served; memcached stops, since its items can be out of date")
-		s.stop(wire.PhaseStopping, "", thenLeave)
-	case r.Event == peer.Abandons && stopped:
-		s.log.Warn("The target is lost after it may have served; memcached does not start again with its items, which can be out of date")
-		s.leave()
+	case r.Event == peer.Abandons && (stopped || s.phase == wire.PhaseDraining):
+		s.log.Warn("The target is lost after it may have served; memcached no longer serves its items, which can be out of date")
+		if stopped {
+			s.leave()
+		} else {
+			s.stop(wire.PhaseStopping, "", thenLeave)
+		}
 	case r.Event == peer.Completes && stopped:
 		s.log.Info("Handed over", "items", r.Result.Items, "itemsBefore", r.Result.ItemsBefore, "rejected", r.Result.Rejected,
 			"bytes", r.Result.Bytes, "passes", r.Result.Passes, "took", r.Result.Took, "gap", r.Result.Gap)

@@ -198,7 +198,7 @@ func (s *supervisor) handleExit(p *process.Process) {
 		s.continueAfterExit()
 	case starting && s.fallback != nil:
 		s.revert(message)
-	case s.phase == wire.PhaseReceiving && !s.reception.final:
+	case s.phase == wire.PhaseReceiving && !s.reception.final && s.reception.other != nil:
 		s.handleFailedHandover(errors.New(message), false)
 	case s.phase == wire.PhaseFollowing:
 		s.handleFailedHandover(errors.New(message), true)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -51,8 +52,11 @@ func (s *supervisor) handleReception(r peer.Report) {
 		s.serve()
 	case r.Err != nil:
 		s.handleFailedHandover(r.Err, r.Final)
+		if r.Lost {
+			s.reception.other = nil
+		}
 	default:
-		s.reception.failure = r.Reason
+		s.reception.failure = cmp.Or(r.Reason, s.reception.failure)
 		s.serveWithoutHandover()
 	}
 }

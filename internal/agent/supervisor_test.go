@@ -1055,6 +1055,84 @@ func TestTargetStartsWithoutItemsAfterHandoversThatFailed(t *testing.T) {
 	}
 }
 
+// The other pod hands them over to the first one that connects. Clients reach that one a few seconds later.
+func TestTargetWaitsForTheThirdPodThatMayHaveTheItems(t *testing.T) {
+	third := &wire.Status{PodUID: "third", PodIP: "10.0.0.2", HandoverPort: wire.HandoverPort}
+	for name, c := range map[string]struct {
+		// ends is the answer when the other pod stops, serves whether the third one does, and want how this one starts.
+		ends   error
+		serves bool
+		want   wire.StartResult
+		items  int64
+	}{
+		"which serves, and the other pod has exited":    {errLostSource, true, wire.StartHandedOver, 7},
+		"which serves, and the other pod exits":         {handover.ErrImpossible, true, wire.StartHandedOver, 7},
+		"and serves without items if that is lost, too": {errLostSource, false, wire.StartCold, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				deleted := make(chan struct{})
+				p.receives(
+					func(context.Context, handover.Target) (handover.Result, error) {
+						return handover.Result{}, handover.ErrBusy
+					},
+					func(context.Context, handover.Target) (handover.Result, error) {
+						p.memcached.latest().add(3)
+						if c.serves {
+							time.AfterFunc(5*time.Second, func() { p.other.Store(third) })
+						} else {
+							p.other.Store(nil)
+						}
+						return handover.Result{}, c.ends
+					},
+					func(_ context.Context, target handover.Target) (handover.Result, error) {
+						if target.Source != "10.0.0.2:11213" {
+							t.Errorf("it receives from %s", target.Source)
+						}
+						select {
+						case <-deleted:
+							p.memcached.latest().add(7)
+							return handover.Result{Items: 7, ItemsBefore: 7}, nil
+						default:
+							return handover.Result{}, handover.ErrNotStarted
+						}
+					})
+				p.network.Accepts = func(context.Context, string) bool { return false }
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				p.pass(20 * time.Second)
+				if status := p.status(); status.Phase != wire.PhaseReceiving || p.ready() == nil {
+					t.Errorf("it serves beside the third pod: %+v", status)
+				}
+				close(deleted)
+				p.wantStart(p.await(wire.PhaseServing), c.want, c.items, "")
+				if items := len(p.memcached.latest().server.Items()); int64(items) != c.items {
+					t.Errorf("it serves %d items", items)
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+func TestMemcachedThatExitsBeforeTheThirdPodIsFoundIsReported(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.receives(
+			func(context.Context, handover.Target) (handover.Result, error) {
+				return handover.Result{}, handover.ErrBusy
+			},
+			func(context.Context, handover.Target) (handover.Result, error) {
+				p.memcached.set(func(b *behavior) { b.exits = func([]string) string { return "no memory" } })
+				return handover.Result{}, errLostSource
+			})
+		if err := p.create(); err != nil {
+			t.Fatal(err)
+		}
+		p.wantExit("no memory")
+	})
+}
+
 func TestTargetStartsAtOnceWithoutAnotherPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(p *pod)

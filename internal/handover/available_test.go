@@ -440,7 +440,7 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 					first.follow("first", steps)
 					stopped := slices.Index(availableSteps, "finish") < steps
 					synctest.Wait()
-					if _, err := Receive(t.Context(), targetOf(t, cache)); !errors.Is(err, ErrImpossible) {
+					if _, err := Receive(t.Context(), targetOf(t, cache)); !errors.Is(err, ErrBusy) {
 						t.Errorf("another target: %v", err)
 					}
 					fail(first)

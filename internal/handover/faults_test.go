@@ -180,10 +180,12 @@ func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
 		if err := target.step("confirm", ""); err != nil {
 			t.Fatal(err)
 		}
-		another := newScript(t, network)
-		_ = another.step("hello", "another")
-		if err := another.step("offer", ""); !errors.Is(err, ErrImpossible) {
-			t.Errorf("another target: %v", err)
+		for pod, want := range map[string]error{"another": ErrBusy, "target": ErrImpossible} {
+			later := newScript(t, network)
+			_ = later.step("hello", pod)
+			if err := later.step("offer", ""); !errors.Is(err, want) {
+				t.Errorf("a later session of pod %s: %v", pod, err)
+			}
 		}
 		target.link.Abort()
 		source.wait()

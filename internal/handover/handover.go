@@ -68,7 +68,7 @@
 // returns ErrDiverged.
 //
 // The source serves one target at a time. Another pod gets ErrBusy while the first one is connected
-// and alive; a new connection of the same pod replaces its earlier one.
+// and alive, or has the items; a new connection of the same pod replaces its earlier one.
 package handover
 
 import (
@@ -201,10 +201,10 @@ type Progress struct {
 
 var (
 	// ErrNotStarted is the source's answer while its pod is not being deleted and the target was not requested to take over,
-	// or while it starts or restarts memcached. The target has received nothing, and may try again.
+	// while it starts or restarts memcached, or while that has no connection left. The target has received nothing, and may try again.
 	ErrNotStarted = errors.New("the other pod of the shard has not started a handover, and keeps its items")
-	// ErrBusy is the source's answer while another pod is connected, or while its memcached has no connection left. The target
-	// has received nothing, and may try again.
+	// ErrBusy is the source's answer while another pod is connected or has the items. The target has received nothing, and may try
+	// again. If the source is lost then, the other pod may serve.
 	ErrBusy = errors.New("the other pod of the shard is busy, and keeps its items")
 	// ErrDiverged means that the source was lost when both served. The target's memcached has items that
 	// are older than those of the source had been.

@@ -84,7 +84,7 @@ type source struct {
 
 	mu      sync.Mutex
 	current *session
-	done    bool // the items belong to the target
+	heir    string // the pod to which the items belong; empty while they are the source's
 }
 
 // session is one connection of a target.
@@ -198,19 +198,18 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 func (s *source) claim(ctx context.Context, own *session) error {
 	for {
 		s.mu.Lock()
-		current := s.current
-		switch {
-		case s.done:
-			s.mu.Unlock()
-			return fmt.Errorf("%w: another pod has them", ErrImpossible)
-		case current == nil:
+		current, heir := s.current, s.heir
+		if current == nil && heir == "" {
 			s.current = own
-			s.mu.Unlock()
-			return nil
 		}
 		s.mu.Unlock()
-		if current.pod != own.pod {
+		switch {
+		case heir != "" && heir == own.pod:
+			return fmt.Errorf("%w: the pod has got them before", ErrImpossible)
+		case heir != "" || current != nil && current.pod != own.pod:
 			return ErrBusy
+		case current == nil:
+			return nil
 		}
 		current.cancel(errReplaced)
 		select {
@@ -312,7 +311,7 @@ func (s *session) commit(ctx context.Context) error {
 	}
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
-	s.following, s.source.done = true, true
+	s.following, s.source.heir = true, s.pod
 	s.routed = make(chan struct{})
 	go func() {
 		defer close(s.routed)
@@ -581,7 +580,7 @@ func (s *session) confirm() error {
 	if err := s.link.Send(kindConfirm, confirmation{Milliseconds: s.result.Gap.Milliseconds()}); err != nil {
 		return err
 	}
-	s.source.done = true
+	s.source.heir = s.pod
 	return nil
 }
 

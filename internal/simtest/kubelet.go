@@ -67,6 +67,8 @@ type Proc struct {
 	Serves bool
 	// receives: memcached runs for no client yet, since another pod of the shard has its items.
 	receives bool
+	// from is the pod from which it expects them: the one that it has found, until that is lost. Nil for none.
+	from *Proc
 	// follows is the pod beside which it serves at the end of a handover in mode Available; nil for none.
 	follows      *Proc
 	followsSince time.Time
@@ -205,7 +207,11 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 	case p.brought[annotations.Arguments] == p.Arguments && p.problem != "":
 		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
 	case p.receives:
-		switch from := cl.source(p); {
+		if cl.isLost(p.from) {
+			p.from = cl.source(p)
+		}
+		switch from := p.from; {
+		case from != nil && (from.receives || from.followedBy != nil && from.followedBy != p): // a third pod has got them
 		case from == nil:
 			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
 		case cl.handsOver(from, p) && pod.Annotations[annotations.Handover] == string(v1beta1.HandoverAvailable):
@@ -327,6 +333,11 @@ func (cl *Cluster) source(p *Proc) *Proc {
 	return nil
 }
 
+// isLost reports whether a pod has no items to hand over, and never will.
+func (cl *Cluster) isLost(from *Proc) bool {
+	return from == nil || cl.Procs[from.uid] != from || cl.PodOf(from) == nil || !from.Runs || !from.Serves && !from.receives || cl.NodeOf(from).Down
+}
+
 // handsOver reports whether a pod hands over its items to another one of its shard: it is being deleted, or the other one
 // was requested to replace it.
 func (cl *Cluster) handsOver(from, to *Proc) bool {
@@ -347,7 +358,7 @@ func (cl *Cluster) isFollowed(from *Proc) bool {
 func (cl *Cluster) handOver(from, to *Proc) {
 	to.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: from.Items, ItemsBefore: from.Items, At: cl.Clock.Now()}
 	to.Items, to.receives, to.Serves, to.follows = from.Items, false, !to.awaitsKeys(), nil
-	from.Items, from.Serves, from.receives, from.followedBy = 0, false, true, nil // until it is deleted
+	from.Items, from.Serves, from.receives, from.from, from.followedBy = 0, false, true, nil, nil // until it is deleted
 	cl.writeStatus(to)
 	cl.writeStatus(from)
 }
@@ -410,7 +421,10 @@ func (p *Proc) begin(pod *corev1.Pod) {
 	p.Runs, p.Serves, p.Arguments, p.problem, p.stopRead = true, false, arguments, "", time.Time{}
 	p.resources = Container(pod).Resources
 	p.load()
-	p.receives = p.Containers == 1 && resources.CanReceive(pod) && cl.source(p) != nil
+	if p.from = nil; p.Containers == 1 && resources.CanReceive(pod) {
+		p.from = cl.source(p)
+	}
+	p.receives = p.from != nil
 }
 
 // rearm restarts memcached in its container with the arguments that were brought.

@@ -178,7 +178,7 @@ func (s *Source) offer(ctx context.Context) (handover.Offer, error) {
 			return offer, err
 		}
 		if peerlink.Sleep(waiting, notReadyInterval) != nil {
-			return offer, fmt.Errorf("%w: %w", handover.ErrBusy, err)
+			return offer, fmt.Errorf("%w: %w", handover.ErrNotStarted, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestOfferWaitsForAFreeConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		full time.Duration
 		want error
-	}{"free": {0, nil}, "free later": {freeTimeout / 2, nil}, "never": {time.Hour, handover.ErrBusy}} {
+	}{"free": {0, nil}, "free later": {freeTimeout / 2, nil}, "never": {time.Hour, handover.ErrNotStarted}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := &fake.Network{}

@@ -38,6 +38,9 @@ const (
 	notReadyInterval = 500 * time.Millisecond
 	// failureInterval is between the attempts after a failure.
 	failureInterval = time.Second
+	// heirTimeout is how long the Service may take to lead to a third pod that has got the items: a few seconds, and longer on a busy
+	// node.
+	heirTimeout = 30 * time.Second
 )
 
 // Target finds the other pod and receives its items into one process of memcached. It
@@ -65,9 +68,9 @@ type Report struct {
 	// Result says that memcached has the items.
 	Result *handover.Result
 	// Err says why it has not. The items are incomplete then. Final is whether another
-	// handover would fail too.
-	Err   error
-	Final bool
+	// handover would fail too. Lost is whether the other pod may have handed them over to a third one, for which this one has to search.
+	Err         error
+	Final, Lost bool
 	// Reason is why there is nothing to receive from the other pod; empty if there is no
 	// other pod.
 	Reason string
@@ -112,14 +115,18 @@ func (t *Target) Run(ctx context.Context, other *wire.Status) {
 // receive returns the last report. It waits until the other pod is being deleted, or the operator requests this one to
 // replace it. Two pods that serve would have different items.
 func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Report {
+	busy := false
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: t.PodUID, Shard: t.Service, Owner: t.Owner,
 		Memcached: t.Process.Client.Server,
 		Scan: func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
 			return t.Memory.Scan(ctx, handover.AnyOrder, visit)
 		},
-		Progress: func(p handover.Progress) { t.report(ctx, Report{Progress: &p}) },
-		Log:      t.Log,
+		Progress: func(p handover.Progress) {
+			busy = false
+			t.report(ctx, Report{Progress: &p})
+		},
+		Log: t.Log,
 		Announced: func() (bool, time.Duration) {
 			text, err := os.ReadFile(t.RequestFile)
 			request := wire.ParseRequest(string(text))
@@ -137,17 +144,21 @@ func (t *Target) receive(ctx context.Context, other *wire.Status, key []byte) Re
 		switch {
 		case err == nil:
 			return Report{Result: &result}
+		case !handover.IsNotReady(err) && busy:
+			Drain(ctx, t.Network.Status, t.Service, other.PodUID, wire.PhaseServing, heirTimeout)
+			return Report{Err: err, Lost: true}
 		case !handover.IsNotReady(err):
 			return Report{Err: err, Final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !t.Network.Accepts(ctx, target.Source)}
 		}
+		busy = busy || errors.Is(err, handover.ErrBusy)
 		if peerlink.Sleep(ctx, notReadyInterval) != nil {
 			return Report{Err: ctx.Err()}
 		}
 	}
 }
 
-// accepts returns whether the other pod still accepts connections. If it does not, its
-// items are lost, and no pod of the shard serves.
+// accepts returns whether the other pod still accepts connections. If it does not, its items are lost, and no pod of the shard
+// serves, unless it was busy with a third one.
 func accepts(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
