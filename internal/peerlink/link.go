@@ -263,14 +263,19 @@ func (l *Link) Next() (Kind, int, error) {
 
 // Expect reads a message of a kind, or the peer's failure.
 func Expect[T any](l *Link, want Kind) (message T, err error) {
+	err = l.expect(want, &message)
+	return message, err
+}
+
+func (l *Link) expect(want Kind, message any) error {
 	k, size, err := l.Next()
 	if err != nil {
-		return message, err
+		return err
 	}
 	if k != want {
-		return message, l.Unexpected(k, size)
+		return l.Unexpected(k, size)
 	}
-	return ReadMessage[T](l.R, size)
+	return readMessage(l.R, size, message)
 }
 
 // Unexpected returns the error for a frame: that which the peer reports, if any.

@@ -46,7 +46,7 @@ func NewClient(server protocol.Server) *Client {
 
 // GeneralStats returns what memcached answers to "stats", and keeps a better reading of its clock in Clock.
 func (c *Client) GeneralStats(ctx context.Context) (protocol.General, error) {
-	return Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (protocol.General, error) {
+	stats, err := Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (protocol.Stats, error) {
 		stats, err := conn.Stats(ctx, "stats")
 		if clock, unreadable := protocol.ClockOf(stats, time.Now()); err == nil && unreadable == nil {
 			if former := c.Clock.Load(); former != nil {
@@ -54,8 +54,9 @@ func (c *Client) GeneralStats(ctx context.Context) (protocol.General, error) {
 			}
 			c.Clock.Store(&clock)
 		}
-		return protocol.ParseGeneral(stats), err
+		return stats, err
 	})
+	return protocol.ParseGeneral(stats), err
 }
 
 // QueryStats returns the answers to such requests, over a connection of its own unless clients use all others.
@@ -72,7 +73,10 @@ func (c *Client) QueryStats(ctx context.Context, requests ...string) ([]protocol
 // Ping returns nil if memcached responds, even with an error such as too many
 // connections.
 func (c *Client) Ping(ctx context.Context) error {
-	_, err := Query(ctx, c, (*protocol.Conn).Version)
+	err := c.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error {
+		_, err := conn.Version(ctx)
+		return err
+	})
 	if protocol.IsAnswer(err) {
 		return nil
 	}
