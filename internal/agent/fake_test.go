@@ -405,7 +405,7 @@ func (p *pod) annotate(file, text string) {
 	p.t.Helper()
 	p.info[file] = text
 	content := map[string][]byte{}
-	for _, name := range []string{wire.StopFile, wire.ArgumentsFile, wire.ProtectionFile, wire.RestartFile, wire.ReceiveFile} {
+	for _, name := range []string{wire.StopFile, wire.ArgumentsFile, wire.ProtectionFile, wire.RestartFile, wire.ReceiveFile, wire.ScalingFile} {
 		content[name] = []byte(p.info[name])
 	}
 	p.volume.Put(content)

@@ -18,6 +18,8 @@ type moves struct {
 	// process is the memcached of the last mover, which cancel stops; nil before the first one of the request.
 	process *process.Process
 	cancel  context.CancelFunc
+	// done is closed when the last mover has finished; nil before the first one.
+	done chan struct{}
 	// concluded is the ID of the request after which the old owners have nothing that this shard still needs. Another mover must not
 	// compare with them: they may have deleted what moved.
 	concluded *atomic.Pointer[string]
@@ -46,6 +48,18 @@ func (m moves) stop() {
 	}
 }
 
+func (m moves) isMoving() bool {
+	if m.done == nil {
+		return false
+	}
+	select {
+	case <-m.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // pollMoves follows the annotation, and starts the mover of a memcached that has none.
 func (s *supervisor) pollMoves() {
 	m := &s.moves
@@ -58,7 +72,9 @@ func (s *supervisor) pollMoves() {
 	}
 	if request == nil || m.request == nil || request.ID != m.request.ID {
 		changed := request != m.request
-		m.stop()
+		if m.stop(); m.isMoving() {
+			return // it may still delete what it has copied, and the agent reports the former request until then
+		}
 		s.moves = moves{request: request, step: &atomic.Pointer[wire.ScalingStep]{}, concluded: m.concluded}
 		if request != nil {
 			m.status.ID = request.ID
@@ -69,11 +85,16 @@ func (s *supervisor) pollMoves() {
 	}
 	if m.request = request; request != nil {
 		m.step.Store(&request.Step)
-		if s.process != nil && s.process != m.process && (s.phase == wire.PhaseServing || s.awaitsKeys()) {
+		if s.process != nil && s.process != m.process && !m.isMoving() && (s.phase == wire.PhaseServing || s.awaitsKeys()) {
 			s.startMover()
 		}
 	}
-	if s.phase == wire.PhaseReceiving && s.reception.keys && !s.awaitsKeys() {
+	switch {
+	case s.phase != wire.PhaseReceiving || !s.reception.keys || s.awaitsKeys():
+	case m.process != s.process: // nothing keeps equal what the mover of a former request has copied
+		s.reception.keys = false
+		s.discard(wire.PhaseReceiving, thenStart)
+	default:
 		s.serve()
 	}
 }
@@ -95,11 +116,14 @@ func (s *supervisor) awaitKeys() {
 func (s *supervisor) startMover() {
 	m := &s.moves
 	ctx, cancel := context.WithCancel(context.Background())
-	m.process, m.cancel = s.process, cancel
-	step := m.step
+	m.process, m.cancel, m.done = s.process, cancel, make(chan struct{})
+	step, done := m.step, m.done
 	mover := &peer.Mover{Config: s.peer(), Network: s.network, Process: s.process, Memory: s.memory(), Log: s.log,
 		Concluded: m.concluded, Request: *m.request, Step: func() wire.ScalingStep { return *step.Load() }, Reports: s.moved}
-	go mover.Run(ctx)
+	go func() {
+		defer close(done)
+		mover.Run(ctx)
+	}()
 }
 
 func (s *supervisor) handleMoved(r peer.Moved) {

@@ -40,7 +40,8 @@
 //
 // The target connects again, and continues with its table if the source's
 // memcached is the same process. Otherwise a CAS means nothing: there are no pairs, and both sides are compared. So it is with
-// another process of the target's memcached, and with an agent that starts without a table. Of a memcached that lost its items,
+// another process of the target's memcached, and with an agent that starts without a table. If the move ends while clients use the source
+// only, the target deletes what it has copied. Of a memcached that lost its items,
 // nothing is deleted elsewhere; until the close, clients of the other side may read what its clients had changed in the last sweep's time.
 package scaling
 

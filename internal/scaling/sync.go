@@ -33,20 +33,25 @@ const (
 )
 
 // Run moves the keys of the target from their old owners. It returns nil when the change is closed. ErrUnproven, ErrNoMemory and
-// ErrImpossible are final. The context is done when there is no longer a change; what was copied remains then, and the next Copy deletes or
-// replaces it.
-func Run(ctx context.Context, t Target) error {
+// ErrImpossible are final. The context is done when there is no longer a change. After an error, what was copied is deleted, unless clients may
+// use it.
+func Run(ctx context.Context, t Target) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &receiver{Target: t, seed: rand.Uint64(), content: maphash.MakeSeed(), sources: map[int]*source{}}
 	defer r.close()
+	defer func() {
+		if err != nil {
+			r.forget(context.WithoutCancel(ctx))
+		}
+	}()
 	if err := r.prepare(); err != nil {
 		return err
 	}
 	complete := time.Now() // is when the last complete sweep has begun
 	for {
 		began, step := time.Now(), t.Step()
-		var err error
+		err = nil
 		if !r.Concluded {
 			err = r.sweep(ctx, step)
 		}
@@ -88,6 +93,22 @@ func Run(ctx context.Context, t Target) error {
 		if err := peerlink.Sleep(ctx, pause); err != nil {
 			return err
 		}
+	}
+}
+
+// forget deletes what was copied, which nothing keeps equal any more: it would be old values as soon as clients use the target. Without
+// tables, only a former mover can have copied, and nothing has verified the ring yet. It tries again until memcached has exited.
+func (r *receiver) forget(ctx context.Context) {
+	if r.Step() != Copy || r.release == nil && verify(ctx, r.Memcached, r.Change, func(*memfile.Item) {}) != nil {
+		return
+	}
+	for r.Run() != "" {
+		err := Forget(ctx, r.Memcached, r.Change)
+		if err == nil {
+			return
+		}
+		r.Log.Warn("Cannot delete yet what was copied from other shards", "reason", err)
+		_ = peerlink.Sleep(ctx, retryInterval)
 	}
 }
 

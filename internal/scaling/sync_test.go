@@ -34,6 +34,8 @@ type owners struct {
 	servers  [2]*fake.Server
 	runs     [2]atomic.Int64
 	keys     []string
+	// other is a key that stays where it is.
+	other    string
 	progress Progress
 	// onScan, if any, is called at the end of each scan, onDial when the source's agent connects to memcached. An item for which
 	// hidden returns true isn't shown, the key twice is twice; shown replaces what is.
@@ -47,7 +49,12 @@ type owners struct {
 	noRoom   [2]bool
 	reserved atomic.Int64
 	wants    error
+	// withdraw ends the run.
+	withdraw func()
 }
+
+// exited is the run of a memcached that doesn't run.
+const exited = -1
 
 func newOwners(t *testing.T) *owners {
 	o := &owners{t: t, key: testKey, change: Change{ring.Modulo, servers(2), servers(4)}, ordinals: [2]int{theirs: 1, ours: 3}}
@@ -58,6 +65,8 @@ func newOwners(t *testing.T) *owners {
 	for i := 0; len(o.keys) < 50; i++ {
 		if key := fmt.Sprintf("key-%d", i); to.Shard([]byte(key)) == o.ordinals[ours] {
 			o.keys = append(o.keys, key)
+		} else {
+			o.other = key
 		}
 	}
 	for at := range o.servers {
@@ -92,7 +101,7 @@ func (o *owners) memcached(at side) Memcached {
 		}}, Owner: "owner", Ordinal: o.ordinals[at],
 		Run: func() string {
 			run := o.runs[at].Load()
-			if at == theirs && run != began {
+			if at == theirs && run != began || run == exited {
 				return "" // as an agent's
 			}
 			return fmt.Sprint(run)
@@ -135,6 +144,14 @@ func (o *owners) memcached(at side) Memcached {
 	}
 }
 
+// unprove replaces the source by one in which the keys are not where the ring puts them.
+func (o *owners) unprove() {
+	o.serve(theirs)
+	for i := range 50 {
+		o.servers[theirs].Set(fmt.Sprintf("other-%d", i), fake.Item{})
+	}
+}
+
 // run moves the keys. script is called before each sweep, from 1, and returns the step.
 func (o *owners) run(script func(sweep int) Step) {
 	o.t.Helper()
@@ -146,6 +163,7 @@ func (o *owners) run(script func(sweep int) Step) {
 	}
 	ctx, cancel := context.WithCancel(o.t.Context())
 	defer cancel()
+	o.withdraw = cancel
 	sweep := 0
 	err = Run(ctx, Target{
 		Memcached: o.memcached(ours), Change: o.change, Key: o.key, Log: log,
@@ -371,6 +389,74 @@ func TestMoveWithoutMemoryForTables(t *testing.T) {
 			})
 		})(t)
 	}
+}
+
+// When nothing keeps it equal to what the source has, it would be old values as soon as clients look there.
+func TestWhatWasCopiedIsDeletedIfTheMoveEndsBeforeItsPublication(t *testing.T) {
+	const ends = 4 // the sweep in which it does
+	withdraw := func(o *owners) { o.withdraw() }
+	for name, c := range map[string]struct {
+		step    Step
+		copies  bool
+		end     func(o *owners)
+		wants   error
+		deletes bool
+	}{
+		"the operator withdraws it":               {Copy, true, withdraw, context.Canceled, true},
+		"the source comes back with another ring": {Copy, true, (*owners).unprove, ErrUnproven, true},
+		"memcached has a free connection later": {Copy, true, func(o *owners) {
+			began := time.Now()
+			o.servers[ours].Before = func(string) string {
+				if time.Since(began) < time.Minute {
+					return "ERROR Too many open connections\r\n"
+				}
+				return ""
+			}
+			o.withdraw()
+		}, context.Canceled, true},
+		"memcached has exited": {Copy, true, func(o *owners) { o.runs[ours].Store(exited); o.withdraw() }, context.Canceled, false},
+		"clients may use it":   {Published, true, withdraw, context.Canceled, false},
+		"nothing was copied":   {Copy, false, func(*owners) {}, ErrUnproven, false},
+	} {
+		t.Run(name, bubble(func(t *testing.T) {
+			o := newOwners(t)
+			o.wants = c.wants
+			if !c.copies {
+				o.unprove()
+			}
+			o.servers[ours].Set(o.keys[0], fake.Item{Value: "own"})
+			o.servers[ours].Set(o.other, fake.Item{Value: "own"})
+			o.run(func(sweep int) Step {
+				if sweep == ends {
+					c.end(o)
+				}
+				if sweep < ends {
+					return Copy
+				}
+				return c.step
+			})
+			if got := o.value(ours, o.keys[0]); (got == "") != c.deletes || c.deletes && len(o.servers[ours].Items()) != 1 {
+				t.Errorf("%d items are left, of a key that moves %q", len(o.servers[ours].Items()), got)
+			}
+		}))
+	}
+}
+
+// Its memcached has started again with its items, and no source was reached since.
+func TestCopiesOfAFormerProcessAreDeletedIfTheMoveEndsBeforeItBegins(t *testing.T) {
+	bubble(func(t *testing.T) {
+		o := newOwners(t)
+		o.leaves()
+		o.wants = context.Canceled
+		o.servers[ours].Set(o.keys[0], fake.Item{Value: "first"})
+		o.run(func(int) Step {
+			o.withdraw()
+			return Copy
+		})
+		if got := o.value(ours, o.keys[0]); got != "" {
+			t.Errorf("it has %q", got)
+		}
+	})(t)
 }
 
 // A shard that a Memcached has adopted has other keys than its new shards.

@@ -50,7 +50,13 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 	case current != nil && p.Status == nil:
 		p.Status = beginScaling(m, current.From, obs.Now)
 	case current != nil && resources.ColdReason(m, current.From, current.To) != "":
-		p.finish(resources.ColdReason(m, current.From, current.To))
+		// Without requests, the shards delete what they have copied. Clients must not use these keys there before that is over.
+		if p.Status = current; current.Step == v1beta1.ScalingCopying {
+			current.Message = awaitedMove(obs, shards, current.ID)
+		}
+		if p.Actions.RequeueAfter = scalingPoll; current.Step != v1beta1.ScalingCopying || current.Message == "" {
+			p.finish(resources.ColdReason(m, current.From, current.To))
+		}
 	case current != nil:
 		for ordinal := range int(current.To) {
 			if step := requestedSteps[current.Step]; step != "" && resources.GetsKeys(m, current, ordinal) {
@@ -301,6 +307,16 @@ func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire
 		}
 	}
 	return agentwire.ScalingStatus{}
+}
+
+// awaitedMove returns that a shard still follows a request; empty if none does. One that doesn't answer isn't awaited.
+func awaitedMove(obs *observation.Observation, shards []shard.State, id string) string {
+	for _, name := range obs.Names {
+		if reportOf(obs, shard.Named(shards, name), id).ID != "" {
+			return fmt.Sprintf("waiting until shard %s has deleted what it has copied", name)
+		}
+	}
+	return ""
 }
 
 // awaitedBackup returns that a backup reads items which would be deleted; empty if none does.

@@ -249,7 +249,13 @@ func TestScalingAdvancesWhenAllTargetsHaveCompletedAStep(t *testing.T) {
 			}, map[bool]v1beta1.ScalingStep{true: step, false: next[step]}[step == v1beta1.ScalingCopying]},
 			"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, step},
 			"the spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, step},
-			"its mode is Cold":     {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold }, v1beta1.ScalingFinishing},
+			"its mode is Cold": {func(obs *observation.Observation) { obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold },
+				map[bool]v1beta1.ScalingStep{true: step, false: v1beta1.ScalingFinishing}[step == v1beta1.ScalingCopying]},
+			"its mode is Cold, and no shard has copies": {func(obs *observation.Observation) {
+				obs.Memcached.Spec.Scaling.Mode = v1beta1.ScalingCold
+				reports(obs, "cache-0", agentwire.ScalingStatus{ID: "former"})
+				delete(obs.Answers, "cache-1-x")
+			}, v1beta1.ScalingFinishing},
 		} {
 			t.Run(string(step)+", "+name, func(t *testing.T) {
 				obs := during(t, 3, 2, step)

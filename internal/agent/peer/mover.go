@@ -45,7 +45,7 @@ type Moved struct {
 // forgetInterval is between two looks at the step, or two attempts to delete items.
 const forgetInterval = time.Second
 
-// Run returns when the change is closed, or the purge is done, or the context is done.
+// Run returns when the change is closed, or the purge is done, or the context is done and what it has copied is deleted where that is required.
 func (m *Mover) Run(ctx context.Context) {
 	defer memory.Use(memory.Handover)()
 	if step := m.Request.Step; step == wire.ScalingPurge || step == wire.ScalingCount {
