@@ -50,11 +50,10 @@ func planScaling(obs *observation.Observation, shards []shard.State, options res
 	case current != nil && p.Status == nil:
 		p.Status = beginScaling(m, current.From, obs.Now)
 	case current != nil && resources.ColdReason(m, current.From, current.To) != "":
-		// Without requests, the shards delete what they have copied. Clients must not use these keys there before that is over.
-		if p.Status = current; current.Step == v1beta1.ScalingCopying {
-			current.Message = awaitedMove(obs, shards, current.ID)
-		}
-		if p.Actions.RequeueAfter = scalingPoll; current.Step != v1beta1.ScalingCopying || current.Message == "" {
+		p.Status = current
+		if waiting := awaitedMove(obs, shards, current); waiting != "" {
+			current.Message, p.Actions.RequeueAfter = waiting, scalingPoll
+		} else {
 			p.finish(resources.ColdReason(m, current.From, current.To))
 		}
 	case current != nil:
@@ -309,10 +308,14 @@ func reportOf(obs *observation.Observation, s *shard.State, id string) agentwire
 	return agentwire.ScalingStatus{}
 }
 
-// awaitedMove returns that a shard still follows a request; empty if none does. One that doesn't answer isn't awaited.
-func awaitedMove(obs *observation.Observation, shards []shard.State, id string) string {
+// awaitedMove returns that a shard still follows the request to copy; empty if none does. Without the request, it deletes what it has copied,
+// and clients must not use these keys there before. One that doesn't answer isn't awaited.
+func awaitedMove(obs *observation.Observation, shards []shard.State, current *v1beta1.ScalingStatus) string {
+	if current.Step != v1beta1.ScalingCopying {
+		return ""
+	}
 	for _, name := range obs.Names {
-		if reportOf(obs, shard.Named(shards, name), id).ID != "" {
+		if reportOf(obs, shard.Named(shards, name), current.ID).ID != "" {
 			return fmt.Sprintf("waiting until shard %s has deleted what it has copied", name)
 		}
 	}
