@@ -15,7 +15,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1beta1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -40,7 +39,7 @@ func (w writer) apply(ctx context.Context, m *v1beta1.Memcached, a plan.Actions)
 			return *r
 		}
 	}
-	w.writeBinding(ctx, m, a.Binding, r)
+	w.writeBinding(ctx, a.Binding, a.BindingRepeats, r)
 	for _, o := range a.Apply {
 		err := w.applyObject(ctx, o.WithPreconditions(o.UID, o.Version))
 		if o.Fallback != nil && apiserver.IsRejected(err) && !apiserver.IsTerminating(err) {
@@ -137,7 +136,7 @@ func (w writer) createKeys(ctx context.Context, secret *corev1.Secret, r *plan.R
 
 // writeBinding creates or updates the Secret of a binding. That it exists is no error: a later reconcile reads it, if
 // the operator may. Nor is the rejection of one that existed before: a quota rejects its creation although it still exists.
-func (w writer) writeBinding(ctx context.Context, m *v1beta1.Memcached, secret *corev1.Secret, r *plan.Result) {
+func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, repeats bool, r *plan.Result) {
 	if secret == nil {
 		return
 	}
@@ -150,18 +149,16 @@ func (w writer) writeBinding(ctx context.Context, m *v1beta1.Memcached, secret *
 	} else {
 		err = w.client.Create(ctx, secret, client.FieldOwner(v1beta1.ManagedByValue))
 	}
-	key, isOutdated := resources.KeyOf(secret), observation.BindingIsOutdated(m)
-	exists, rejected := apierrors.IsAlreadyExists(err), apiserver.IsRejected(err)
+	key, exists, rejected := resources.KeyOf(secret), apierrors.IsAlreadyExists(err), apiserver.IsRejected(err)
 	switch {
 	case exists:
-	case rejected && !isOutdated:
+	case rejected && repeats:
 		r.BindingRejection = err
 	default:
 		add(r, key, err)
 	}
-	if err == nil || exists || rejected { // others are tried again soon
-		r.Applied[key] = err == nil || exists && !isOutdated
-	}
+	r.BindingAnswered = err == nil || exists || rejected // otherwise, it is tried again soon
+	r.Applied[key] = err == nil || exists && repeats
 }
 
 // patch writes one change of a pod, and returns the pod as the API server does.

@@ -59,10 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if b := p.Actions.Binding; b != nil {
-		if _, answered := res.Applied[resources.KeyOf(b)]; answered {
-			p.Memory.BindingTriedAt = obs.Now
-		}
+	if res.BindingAnswered {
+		p.Memory.BindingTriedAt = obs.Now
 	}
 	r.memories.set(request.NamespacedName, memory{p.Memory, remembered.replaced.next(version, m, r.Clock.Now())})
 	if err := res.Retry(); err != nil {

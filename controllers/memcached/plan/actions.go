@@ -27,6 +27,8 @@ type Actions struct {
 	Secrets []*corev1.Secret
 	// Binding is a Secret to create or, if it has a version, to update. The writer generates a missing password.
 	Binding *corev1.Secret
+	// BindingRepeats is whether Binding was written before, and may only have been deleted since.
+	BindingRepeats bool
 	// Apply are objects to apply.
 	Apply []Apply
 	// Patch are changes of pods.
@@ -58,7 +60,7 @@ func merge(all ...Actions) Actions {
 			m.Finalizer = a.Finalizer
 		}
 		m.Secrets = append(m.Secrets, a.Secrets...)
-		m.Binding = cmp.Or(m.Binding, a.Binding)
+		m.Binding, m.BindingRepeats = cmp.Or(m.Binding, a.Binding), m.BindingRepeats || a.BindingRepeats
 		m.Apply = append(m.Apply, a.Apply...)
 		for _, p := range a.Patch {
 			m.Patch = join(m.Patch, p)
@@ -112,7 +114,9 @@ type Result struct {
 	Applied map[resources.Key]bool
 	// Rejections are answers of the API server that the status reports as Degraded.
 	Rejections []error
-	// BindingRejection is why the API server rejected the Secret of a binding that existed before; nil if it didn't.
+	// BindingAnswered is whether the API server answered the write of a binding's Secret, and BindingRejection why it rejected one that
+	// existed before; nil if it didn't.
+	BindingAnswered  bool
 	BindingRejection error
 	// Failures are errors that a retry may fix.
 	Failures []error

@@ -36,7 +36,7 @@ func planBinding(obs *observation.Observation, build *resources.Builder) (p Bind
 		if age < interval {
 			p.Actions.RequeueAfter = interval - age
 		} else if int(p.Status.Size) == resources.SizesOf(m).Listed {
-			p.Actions.Binding, p.Actions.RequeueAfter = secret, interval // the same answer changes no status, so no event follows
+			p.Actions.Binding, p.Actions.BindingRepeats, p.Actions.RequeueAfter = secret, true, interval // the same answer changes no status, so no event follows
 		}
 		return p
 	}
