@@ -90,7 +90,7 @@ func TestBindingWhoseSecretIsRejectedSaysSo(t *testing.T) {
 				env.Must(env.Admin.Delete(env.Ctx, secret))
 			}
 			env.Recorded()
-			quota := &secretless{Client: env.reconciler.Client, err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "cache-binding", errors.New("exceeded quota"))}
+			quota := &failsToCreate[*corev1.Secret]{Client: env.reconciler.Client, err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "cache-binding", errors.New("exceeded quota"))}
 			env.reconciler.Client = quota
 			env.skipAnHour()
 			for range 2 {
@@ -114,7 +114,7 @@ func TestSecretOfABindingIsTriedAgainAfterATransientFailure(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "{size: 1, access: {binding: {mode: Secret}}}")
 	env.Must(env.Admin.Delete(env.Ctx, env.wantBinding(env.Converge("cache"), 1)))
-	failing := &secretless{Client: env.reconciler.Client, err: apierrors.NewServiceUnavailable("try later")}
+	failing := &failsToCreate[*corev1.Secret]{Client: env.reconciler.Client, err: apierrors.NewServiceUnavailable("try later")}
 	env.reconciler.Client = failing
 	env.skipAnHour()
 	if _, err := env.reconciler.Reconcile(env.Ctx, env.Request("cache")); err == nil {

@@ -177,23 +177,14 @@ func TestMemcachedIsDeletedAfterItsFinalBackup(t *testing.T) {
 	env.WantEvent(env.Recorded(), "Normal FinalBackup MemcachedBackup "+backup.Name)
 }
 
-// backupless is a client that must not create a MemcachedBackup.
-type backupless struct{ client.Client }
-
-func (c backupless) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if _, ok := o.(*v1beta1.MemcachedBackup); ok {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "MemcachedBackup"}, o.GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec"), "a policy denies it")})
-	}
-	return c.Client.Create(ctx, o, options...)
-}
-
 func TestReasonOfARejectedFinalBackupIsReportedUntilTheEnd(t *testing.T) {
 	env := newEnv(t)
 	env.Create("cache", "{size: 1, deletionPolicy: Backup, backup: {final: {store: {persistentVolumeClaim: {claimName: store}}}}}")
 	env.Converge("cache")
 	env.run("cache-0", "10.0.0.1")
 	m := env.Converge("cache")
-	env.reconciler.Client = backupless{env.reconciler.Client}
+	denied := apierrors.NewInvalid(schema.GroupKind{Kind: "MemcachedBackup"}, "cache-final-00000001", field.ErrorList{field.Forbidden(field.NewPath("spec"), "a policy denies it")})
+	env.reconciler.Client = &failsToCreate[*v1beta1.MemcachedBackup]{Client: env.reconciler.Client, err: denied}
 	env.Must(env.Admin.Delete(env.Ctx, m))
 	env.Converge("cache")
 	env.skipAnHour()

@@ -16,15 +16,15 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-// secretless is a client that must not read or change a Secret, and whose creations of one fail.
-type secretless struct {
+// failsToCreate is a client whose creations of a kind fail with err, if any.
+type failsToCreate[T client.Object] struct {
 	client.Client
 	err     error
 	creates int
 }
 
-func (c *secretless) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if _, ok := o.(*corev1.Secret); !ok {
+func (c *failsToCreate[T]) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if _, ok := o.(T); !ok {
 		return c.Client.Create(ctx, o, options...)
 	}
 	c.creates++
@@ -67,7 +67,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	}
 
 	// An idle Memcached costs no writes, and the next template recreates the Secret.
-	counter := &secretless{Client: env.reconciler.Client}
+	counter := &failsToCreate[*corev1.Secret]{Client: env.reconciler.Client}
 	env.reconciler.Client = counter
 	env.Must(env.Admin.Delete(env.Ctx, secret))
 	before := env.Writes.Load()
@@ -107,7 +107,7 @@ func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
-			failing := &secretless{Client: env.reconciler.Client, err: c.err}
+			failing := &failsToCreate[*corev1.Secret]{Client: env.reconciler.Client, err: c.err}
 			env.reconciler.Client = failing
 			env.Create("cache", "size: 1")
 			if _, err := env.reconciler.Reconcile(env.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.Namespace, Name: "cache"}}); err == nil {

@@ -68,7 +68,7 @@ func (w *World) watchList(before, after *v1beta1.Memcached) {
 	}
 	switch s := before.Status.Scaling; {
 	case was == is || s != nil && (s.Problem != "" || is != int(s.To)):
-	case s == nil && was > 0 && isRejected(after):
+	case s == nil && was > 0 && resources.IsRejected(after):
 		w.breaks("the list of Memcached %s changes from %d to %d shards, and its spec is rejected", before.Name, was, is)
 	case s == nil:
 		if before.Status.Size == int32(was) && before.Status.ObservedGeneration < before.Generation && movesItems(&before.Spec, was, int(*before.Spec.Size)) { //nolint:gosec // a few

@@ -130,13 +130,7 @@ func (w *World) ownerOf(shard string) *v1beta1.Memcached {
 // isDesired reports whether the spec contains a shard, or the list of a rejected spec.
 func isDesired(m *v1beta1.Memcached, shard string) bool {
 	ordinal, ok := resources.Ordinal(m.Name, shard)
-	return ok && (ordinal < int(*m.Spec.Size) || isRejected(m) && ordinal < resources.Listed(m))
-}
-
-// isRejected reports whether the operator can't apply the spec.
-func isRejected(m *v1beta1.Memcached) bool {
-	c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionProgressing)
-	return c != nil && c.Reason == v1beta1.ReasonSpecRejected && c.ObservedGeneration == m.Generation
+	return ok && (ordinal < int(*m.Spec.Size) || resources.IsRejected(m) && ordinal < resources.Listed(m))
 }
 
 // watchWorld checks the invariants after each step.
