@@ -25,9 +25,10 @@ func (o copier) run(t *testing.T, from, to string) {
 	t.Helper()
 	var gets, sets []byte
 	var keys []string
+	var expires []int64 // in Unix time, which stays right however long the copy takes
 	pods.Must(t, protocol.At(from).Dump(t.Context(), pods.Patience, func(item protocol.Listed) error {
-		keys = append(keys, string(item.Key))
-		gets, _ = protocol.AppendMetaGet(gets, item.Key, " v f t")
+		keys, expires = append(keys, string(item.Key)), append(expires, item.Expires)
+		gets, _ = protocol.AppendMetaGet(gets, item.Key, " v f")
 		return nil
 	}))
 	answers := bufio.NewReader(strings.NewReader(pods.Talk(t, from, string(gets))))
@@ -47,13 +48,10 @@ func (o copier) run(t *testing.T, from, to string) {
 		if o.noFlags {
 			head.Flags = 0
 		}
-		switch {
-		case o.noTTL || head.TTL < 0:
-			head.TTL = 0
-		case head.TTL > 30*24*3600: // memcached would take it for a Unix time
-			head.TTL += time.Now().Unix()
+		if o.noTTL {
+			expires[i] = 0
 		}
-		sets, _ = protocol.AppendMetaSet(sets, []byte(key), len(value), head.Flags, head.TTL, false)
+		sets, _ = protocol.AppendMetaSet(sets, []byte(key), len(value), head.Flags, expires[i], false)
 		sets = append(append(sets, value...), "\r\n"...)
 		copied++
 	}
